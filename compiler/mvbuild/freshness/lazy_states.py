@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import State
@@ -37,9 +37,10 @@ class LazyStates(Mapping[TableIdentifier, State]):
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._known or (identifier in self._unread and identifier in self._all())
 
-    def updated(self, newer: Mapping[TableIdentifier, State]) -> LazyStates:
-        """With newer states of some names."""
-        return LazyStates({**self._known, **newer}, self._unread - newer.keys(), self._read)
+    def updated(self, newer: Mapping[TableIdentifier, State], gone: Collection[TableIdentifier] = ()) -> LazyStates:
+        """With newer states of some names, and without those that no longer exist."""
+        known = {name: state for name, state in {**self._known, **newer}.items() if name not in gone}
+        return LazyStates(known, self._unread - newer.keys() - set(gone), self._read)
 
     def _all(self) -> Mapping[TableIdentifier, State]:
         if self._unread:

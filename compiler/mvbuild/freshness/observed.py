@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from mvbuild.formats.record import NO_SNAPSHOT
@@ -39,10 +39,11 @@ class Observed:
         state = self.states.get(identifier) if identifier else None
         return state if isinstance(state, Unreadable) else None
 
-    def updated(self, states: Mapping[TableIdentifier, State]) -> Observed:
-        """The same observation with newer states of some names."""
-        of_all = self.states.updated(states) if isinstance(self.states, LazyStates) else {**self.states, **states}
-        return replace(self, states=of_all)
+    def updated(self, states: Mapping[TableIdentifier, State], gone: Collection[TableIdentifier] = ()) -> Observed:
+        """The same observation with newer states of some names, and without those that no longer exist."""
+        if isinstance(self.states, LazyStates):
+            return replace(self, states=self.states.updated(states, gone))
+        return replace(self, states={name: state for name, state in {**self.states, **states}.items() if name not in gone})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

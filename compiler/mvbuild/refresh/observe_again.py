@@ -19,5 +19,7 @@ def observe_again(session: RunSession, node: ModelNode) -> World:
     # The storage of an MV may be embedded in its view.
     others = [i for leaf in below.leaves for i in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf))]
     states = session.load(dict.fromkeys([*own, *others, *(graph.nodes[v].identifier for v in below.views)]))
-    session.observe({i: states[i] for i in own if i in states})
-    return World(graph=graph, observed=session.world.observed.updated(with_embedded(graph, states)))
+    found = with_embedded(graph, states)
+    # Another process may have dropped the storage or its view.
+    session.observe({i: states[i] for i in own if i in states}, gone=[i for i in own if i not in found])
+    return World(graph=graph, observed=session.world.observed.updated(found))

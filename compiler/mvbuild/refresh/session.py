@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -72,11 +72,11 @@ class RunSession:
                 self._engine = self.start_engine()
             return self._engine
 
-    def observe(self, states: Mapping[TableIdentifier, State]) -> None:
-        """Take newer states of some names into the world of this run."""
+    def observe(self, states: Mapping[TableIdentifier, State], gone: Collection[TableIdentifier] = ()) -> None:
+        """Take newer states of some names into the world of this run. `gone`: names that no longer exist."""
         with self._world_lock:
             newer = with_embedded(self.world.graph, states)
-            self.world = World(graph=self.world.graph, observed=self.world.observed.updated(newer))
+            self.world = World(graph=self.world.graph, observed=self.world.observed.updated(newer, gone))
 
     def reload(self, identifiers: Iterable[TableIdentifier]) -> None:
         """Read some names again, because another run has changed them."""

@@ -386,7 +386,7 @@ def conjuncts(expression: exp.Expr | None) -> tuple[exp.Expr, ...]:
 
 
 def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
-    return exp.and_(*(part.copy() for part in parts)) if parts else None
+    return exp.and_(*parts, copy=True) if parts else None
 
 
 def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -399,10 +399,10 @@ def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Exp
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in values:
             value = values[node.name].copy()
-            return value if isinstance(value, exp.Column) else exp.paren(value)
+            return value if isinstance(value, exp.Column) else exp.paren(value, copy=False)
         return node
 
-    return expression.copy().transform(change)
+    return expression.transform(change)
 
 
 def projected(child: Relation, names: tuple[str, ...] | list[str]) -> Relation:

@@ -124,7 +124,7 @@ def earlier(expression: exp.Expr, values: Values) -> exp.Expr:
         is_one = isinstance(node, exp.Cast) and node.args.get(_NAME) in values
         return _reading(node.args[_NAME], values[node.args[_NAME]], node.args[_DAYS]) if is_one else node
 
-    return expression.copy().transform(change)
+    return expression.transform(change)
 
 
 def expressions_of(relation: Relation) -> Iterator[exp.Expr]:

@@ -188,7 +188,7 @@ def known(name: str) -> exp.Expr:
 
 def as_written(value: exp.Expr) -> exp.Expr:
     """A value over columns of the tree, for an expression as written."""
-    return value.copy().transform(lambda node: known(node.name) if isinstance(node, exp.Column) else node)
+    return value.transform(lambda node: known(node.name) if isinstance(node, exp.Column) else node)
 
 
 def placed(value: exp.Expr, node: exp.Expr) -> exp.Expr:

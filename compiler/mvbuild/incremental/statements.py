@@ -156,7 +156,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
             return node
 
         assert SOURCE != TARGET
-        return expression.copy().transform(change)
+        return expression.transform(change)
 
     values = []
     same: list[exp.Expr] = []
@@ -171,10 +171,12 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
         values.append(Item(f"came_{at}v", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
     delete = resolved(write.delete_when) if write.delete_when is not None else exp.false()
     insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()
-    lives = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.Not(this=exp.paren(delete)))], default=insert)
+    lives = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.Not(this=exp.paren(delete.copy(), copy=False)))], default=insert)
     unchanged = conjunction(same)
-    changes = exp.Not(this=exp.paren(unchanged)) if unchanged is not None else exp.false()
-    counts = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.or_(exp.paren(delete.copy()), changes))], default=insert.copy())
+    changes = exp.Not(this=exp.paren(unchanged, copy=False)) if unchanged is not None else exp.false()
+    counts = exp.Case(
+        ifs=[exp.If(this=matched.copy(), true=exp.or_(exp.paren(delete, copy=False), changes, copy=False))], default=insert.copy()
+    )
     rows = Project(
         both,
         (*(Item(name, column(name)) for name in stored.at), Item("lives", lives), Item("counts", counts), *values),
@@ -268,7 +270,7 @@ def _paired(stored: Stored, one: _Side, other: _Side, kind: JoinKind) -> Join:
 
 def _same(one: exp.Expr, other: exp.Expr, type_: Any) -> list[exp.Expr]:
     pairs = [(one, other), *([(zero_of(one, type_), zero_of(other, type_))] if has_zeros(type_) else [])]
-    return [exp.NullSafeEQ(this=exp.paren(left), expression=exp.paren(right.copy())) for left, right in pairs]
+    return [exp.NullSafeEQ(this=exp.paren(left), expression=exp.paren(right)) for left, right in pairs]
 
 
 def _numbered(relation: Relation, names: Sequence[str], number: str) -> Relation:

@@ -65,9 +65,27 @@ class PastRefresh:
 
 def history(storage: TableState) -> tuple[PastRefresh, ...]:
     """Oldest first, without snapshots that were never published (a failed data test) and without those of other writers."""
-    found: dict[int, PastRefresh] = {}
+    found, published, at = _numbered(storage), _published_ids(storage), storage.current_snapshot
+    origin = refreshed_at(storage, at).snapshot_id if at else None
+    return tuple(_measured(storage, found[number], published, origin) for number in sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Refresh:
+    number: int
+    at_ms: int
+    snapshot: Snapshot
+    first: Snapshot
+    """The snapshot of the refresh itself, whose summary has what it did."""
+    started_ms: int | None
+    record: RefreshRecord
+    strategy: str
+
+
+def _numbered(storage: TableState) -> dict[int, _Refresh]:
+    found: dict[int, _Refresh] = {}
     last = 0
-    for first, snapshot in _published(storage):
+    for at_ms, snapshot in _published(storage):
         record = _record(snapshot)
         if record is None:
             continue
@@ -76,62 +94,58 @@ def history(storage: TableState) -> tuple[PastRefresh, ...]:
         is_restated = snapshot.operation == "replace" and last in found
         number = int(given) if given.isdigit() else last if is_restated else last + 1
         origin = before or (found[last] if is_restated and not given else None)
-        found[number] = PastRefresh(
-            refresh_id=number,
+        found[number] = _Refresh(
+            number=number,
+            at_ms=origin.at_ms if origin else at_ms,
             snapshot=snapshot,
-            at_ms=origin.at_ms if origin else first,
-            record=_as_listed(storage, number, snapshot, record),
+            first=origin.first if origin else snapshot,
+            started_ms=origin.started_ms if origin else record.refresh_start_ms,
+            record=record,
             strategy=snapshot.summary.get(STRATEGY) or (origin.strategy if origin else ""),
-            rows_added=None,
-            rows_removed=None,
-            is_current=False,
         )
-        found[number] = _as_before(found[number], origin) if origin else _measured(storage, found[number])
         last = max(last, number)
-    return tuple(_marked(storage, found))
+    return found
 
 
-def _as_before(past: PastRefresh, origin: PastRefresh) -> PastRefresh:
-    """For a snapshot with the rows of another one, what the refresh did is recorded in that one."""
-    return replace(
-        past,
-        rows_added=origin.rows_added,
-        rows_removed=origin.rows_removed,
-        reason=origin.reason,
-        expected_bytes=origin.expected_bytes,
-        expected_rows=origin.expected_rows,
-        full_bytes=origin.full_bytes,
-        expected_seconds=origin.expected_seconds,
-        bytes_written=origin.bytes_written,
-        auxiliary_views=origin.auxiliary_views,
-        seconds=origin.seconds,
+def _measured(storage: TableState, past: _Refresh, published: Collection[int | None], origin: int | None) -> PastRefresh:
+    """What the refresh did, and what was expected of it. `origin`: the snapshot whose refresh made the current rows."""
+    first, started = past.first, past.started_ms
+    made = _written_in(storage, first, published)
+    parent = made[-1].parent_id
+    is_current = storage.current_snapshot is not None and (
+        past.snapshot.snapshot_id == storage.current_snapshot_id or refreshed_at(storage, past.snapshot).snapshot_id == origin
     )
-
-
-def _measured(storage: TableState, past: PastRefresh) -> PastRefresh:
-    """What the refresh did, and what was expected of it."""
-    snapshot, started = past.snapshot, past.record.refresh_start_ms
-    made = written_in(storage, snapshot)
-    first = made[-1].parent_id
-    return replace(
-        past,
-        rows_added=_count(snapshot, "added-records"),
-        rows_removed=rows_removed(made, storage.snapshots.get(first) if first is not None else None),
-        reason=snapshot.summary.get(REASON, ""),
-        expected_bytes=_count(snapshot, EXPECTED_BYTES),
-        expected_rows=_count(snapshot, EXPECTED_ROWS),
-        full_bytes=_count(snapshot, FULL_BYTES),
-        expected_seconds=_seconds(snapshot, EXPECTED_SECONDS),
+    return PastRefresh(
+        refresh_id=past.number,
+        snapshot=past.snapshot,
+        at_ms=past.at_ms,
+        record=_as_listed(storage, past.number, past.snapshot, past.record),
+        strategy=past.strategy,
+        is_current=is_current,
+        rows_added=_count(first, "added-records"),
+        rows_removed=rows_removed(made, storage.snapshots.get(parent) if parent is not None else None),
+        reason=first.summary.get(REASON, ""),
+        expected_bytes=_count(first, EXPECTED_BYTES),
+        expected_rows=_count(first, EXPECTED_ROWS),
+        full_bytes=_count(first, FULL_BYTES),
+        expected_seconds=_seconds(first, EXPECTED_SECONDS),
         bytes_written=bytes_written(made),
-        auxiliary_views=_count(snapshot, AUXILIARY_VIEWS) or 0,
-        seconds=(snapshot.timestamp_ms - started) / 1000 if started and snapshot.timestamp_ms >= started else None,
+        auxiliary_views=_count(first, AUXILIARY_VIEWS) or 0,
+        seconds=(first.timestamp_ms - started) / 1000 if started and first.timestamp_ms >= started else None,
     )
 
 
 def written_in(storage: TableState, last: Snapshot) -> tuple[Snapshot, ...]:
     """The snapshots that one refresh made, with the last one, which has its record, first; the others were never current."""
+    return _written_in(storage, last, _published_ids(storage))
+
+
+def _published_ids(storage: TableState) -> frozenset[int | None]:
+    return frozenset({id for _, id in storage.snapshot_log} | {storage.current_snapshot_id})
+
+
+def _written_in(storage: TableState, last: Snapshot, published: Collection[int | None]) -> tuple[Snapshot, ...]:
     found = [last]
-    published = {id for _, id in storage.snapshot_log} | {storage.current_snapshot_id}
     at = storage.snapshots.get(last.parent_id) if last.parent_id is not None else None
     while at is not None and at.snapshot_id not in published and refresh_state.KEY not in at.summary and at.operation != "replace":
         found.append(at)
@@ -188,13 +202,16 @@ def next_refresh_id(storage: TableState | None) -> int:
     if storage is None:
         return 1
     listed = [int(r["refresh-id"]) for r in storage.mv.refreshes] if storage.mv else []
-    return max([0, *(past.refresh_id for past in history(storage)), *listed]) + 1
+    return max([0, *_numbered(storage), *listed]) + 1
 
 
 def current_refresh_id(storage: TableState) -> int:
     """The refresh whose rows are current; the newest known one if nothing records it."""
     if storage.mv and storage.mv.current_refresh:
         return int(storage.mv.current_refresh["refresh-id"])
+    at = storage.current_snapshot
+    if at is not None and _record(at) is not None and (given := at.summary.get(REFRESH_ID, "")).isdigit():
+        return int(given)
     return next((past.refresh_id for past in history(storage) if past.is_current), max(1, next_refresh_id(storage) - 1))
 
 
@@ -260,19 +277,6 @@ def _record(snapshot: Snapshot) -> RefreshRecord | None:
         return refresh_state.decode(value) if value else None
     except RecordError:
         return None
-
-
-def _marked(storage: TableState, found: dict[int, PastRefresh]) -> Iterator[PastRefresh]:
-    at = storage.current_snapshot
-    origin = refreshed_at(storage, at).snapshot_id if at else None
-    for number in sorted(found):
-        past = found[number]
-        is_current = at is not None and (past.snapshot.snapshot_id == at.snapshot_id or _origin(storage, past) == origin)
-        yield replace(past, is_current=is_current)
-
-
-def _origin(storage: TableState, past: PastRefresh) -> int:
-    return refreshed_at(storage, past.snapshot).snapshot_id
 
 
 def _count(snapshot: Snapshot, key: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
+from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
 from mvbuild.adapters.iceberg.net_rows import net_rows
 from mvbuild.adapters.iceberg.private_pyiceberg import updates_of, written_files
@@ -53,13 +54,11 @@ class IcebergData:
         return location
 
     def reached(self, raw: Raw) -> set[str]:
-        from pyiceberg.manifest import read_manifest_list
-
         io = self._io(raw["location"])
         statistics = {one["statistics-path"] for of in ("statistics", "partition-statistics") for one in raw.get(of) or ()}
         lists = {s["manifest-list"] for s in raw.get("snapshots") or () if s.get("manifest-list")}
-        manifests = {m.manifest_path: m for one in lists for m in read_manifest_list(io.new_input(one))}
-        files = {entry.data_file.file_path for m in manifests.values() for entry in m.fetch_manifest_entry(io)}
+        manifests = {m.manifest_path: m for one in lists for m in read_manifests(io, one)}
+        files = {entry.path for m in manifests.values() for entry in read_entries(io, m)}
         return statistics | lists | manifests.keys() | files
 
     def change(self, raw: Raw, table: TableState, old: int, new: int) -> TableChange:

@@ -6,15 +6,17 @@ not know.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.private_pyiceberg import inheritance, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
@@ -92,9 +94,9 @@ class FileEntry:
 
 
 def read_manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
-    from pyiceberg.manifest import read_manifest_list
-
-    return list(read_manifest_list(io.new_input(manifest_list)))
+    with io.new_input(manifest_list).open() as stream:
+        data = stream.read()
+    return [manifest for manifest, _ in _Avro(data).records(_reader_of_list)]
 
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> list[FileEntry]:
@@ -102,11 +104,11 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> list[FileEntry]:
     from pyiceberg.manifest import ManifestEntryStatus
 
     with io.new_input(manifest.manifest_path).open() as stream:
-        data = stream.read()
-    found, inherited = _records(data, manifest.partition_spec_id), inheritance()
+        avro = _Avro(stream.read())
+    header, inherited = Header(avro.meta, _schema_of(avro.schema), manifest.partition_spec_id), inheritance()
     return [
         FileEntry(inherited(entry, manifest), content, header)
-        for entry, content, header in found
+        for entry, content in avro.records(_reader_of_entries)
         if entry.status != ManifestEntryStatus.DELETED
     ]
 
@@ -146,29 +148,83 @@ def by_header(entries: Iterable[FileEntry]) -> list[list[FileEntry]]:
     return list(found.values())
 
 
-def _records(data: bytes, spec_id: int) -> Iterator[tuple[ManifestEntry, bytes, Header]]:
-    from pyiceberg.avro.decoder import new_decoder
+class _Avro:
+    """An Avro file. PyIceberg's own class makes a reader for each file, which takes longer than reading a few entries."""
+
+    def __init__(self, data: bytes) -> None:
+        from pyiceberg.avro.decoder import new_decoder
+
+        self._decoder, self._size = new_decoder(data), len(data)
+        self._head = _reader_of_head().read(self._decoder)
+        self.meta: dict[str, str] = self._head.meta
+
+    @property
+    def schema(self) -> str:
+        """Raises ValueError if the file has none."""
+        found = self.meta.get("avro.schema")
+        if found is None:
+            raise ValueError("An Avro file without a schema.")
+        return found
+
+    def records(self, reader_of: Callable[[str], Any]) -> Iterator[tuple[Any, bytes]]:
+        """Each record, and its bytes."""
+        from pyiceberg.avro.decoder import new_decoder
+
+        reader, codec = reader_of(self.schema), self._head.compression_codec()
+        while self._decoder.tell() < self._size:
+            count = self._decoder.read_int()
+            block = self._decoder.read_bytes()
+            block = codec.decompress(block) if codec else block
+            self._decoder.skip(_SYNC)
+            inner, start = new_decoder(block), 0
+            for _ in range(count):
+                record = reader.read(inner)
+                end = inner.tell()
+                yield record, block[start:end]
+                start = end
+
+
+# Readers have no state, and the files of a table differ in few schemas: one for each partition spec and version of a writer.
+
+
+@lru_cache(maxsize=1)
+def _reader_of_head() -> Any:
     from pyiceberg.avro.file import META_SCHEMA, AvroFileHeader
-    from pyiceberg.avro.resolver import construct_reader, resolve_reader
+    from pyiceberg.avro.resolver import construct_reader
+
+    return construct_reader(META_SCHEMA, {-1: AvroFileHeader})
+
+
+@lru_cache(maxsize=64)
+def _schema_of(text: str) -> Schema:
+    from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+
+    return AvroSchemaConversion().avro_to_iceberg(json.loads(text))
+
+
+@lru_cache(maxsize=64)
+def _reader_of_entries(schema: str) -> Any:
+    from pyiceberg.avro.resolver import resolve_reader
     from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
 
-    decoder = new_decoder(data)
-    head: Any = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(decoder)
-    codec = head.compression_codec()
-    header = Header(head.meta, head.get_schema(), spec_id)
     enums: Any = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
-    reader = resolve_reader(header.schema, MANIFEST_ENTRY_SCHEMAS[3], {-1: ManifestEntry, 2: DataFile}, enums)
-    while decoder.tell() < len(data):
-        count = decoder.read_int()
-        block = decoder.read_bytes()
-        block = codec.decompress(block) if codec else block
-        decoder.skip(_SYNC)
-        inner, start = new_decoder(block), 0
-        for _ in range(count):
-            entry = reader.read(inner)
-            end = inner.tell()
-            yield entry, block[start:end], header
-            start = end
+    return resolve_reader(_schema_of(schema), MANIFEST_ENTRY_SCHEMAS[3], {-1: ManifestEntry, 2: DataFile}, enums)
+
+
+@lru_cache(maxsize=64)
+def _reader_of_list(schema: str) -> Any:
+    from pyiceberg.avro.resolver import resolve_reader
+    from pyiceberg.manifest import (
+        DEFAULT_READ_VERSION,
+        MANIFEST_LIST_FILE_SCHEMAS,
+        ManifestContent,
+        ManifestFile,
+        PartitionFieldSummary,
+    )
+
+    enums: Any = {517: ManifestContent}
+    expected = MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION]
+    return resolve_reader(_schema_of(schema), expected, {-1: ManifestFile, 508: PartitionFieldSummary}, enums)
 
 
 def _spelled_out(found: FileEntry, readers: list[tuple[Any, Any]]) -> bytes:

@@ -281,7 +281,7 @@ def _counted(argument: exp.Expr | None) -> exp.Expr:
     """The weight of a row, if it counts."""
     if argument is None:
         return column(WEIGHT)
-    there = exp.Not(this=exp.Is(this=exp.paren(argument.copy()), expression=exp.Null()))
+    there = exp.Not(this=exp.Is(this=exp.paren(argument), expression=exp.Null()))
     return exp.Case(ifs=[exp.If(this=there, true=column(WEIGHT))], default=exp.Literal.number(0))
 
 

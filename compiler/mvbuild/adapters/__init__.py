@@ -54,14 +54,16 @@ def start_engine(
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
     project: Path | None = None,
+    reads: int | None = None,
 ) -> Engine:
     """Start a Spark session for this run, or use the caller's session `spark`, which is not stopped. It can read `sources` besides the
-    catalog. With `project`, its directory, the session may be on a warm engine that earlier commands left."""
+    catalog. With `project`, its directory, the session may be on a warm engine that earlier commands left. `reads`: how many
+    bytes of tables the engine reads before its process ends, if that is known."""
     from mvbuild.adapters.iceberg import prepare
     from mvbuild.adapters.spark import start_engine as start_spark
 
     prepare(target.catalog, create=target.embedded)
-    return start_spark(target, log_file=log_file, env=env, spark=spark, progress=progress, sources=sources, project=project)
+    return start_spark(target, log_file=log_file, env=env, spark=spark, progress=progress, sources=sources, project=project, reads=reads)
 
 
 def warm_engines(env: Mapping[str, str]) -> list[WarmEngine]:

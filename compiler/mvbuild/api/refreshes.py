@@ -21,6 +21,7 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
+from mvbuild.plan.amount import bytes_read
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed
@@ -135,12 +136,14 @@ def run(
     all_tests: bool = False,
     threads: int | None = None,
     spark: Any = None,
+    ends_process: bool = False,
     on_event: OnEvent = ignore_event,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Refresh what is stale. With `spark`, that session is used and left running. With `prune`, what remains of models that the project no
     longer has is dropped afterwards. With `atomic`, everything is published in one commit at the end of the run, or nothing if anything
-    failed; None: as the project configures it. With `all_tests`, the selected data tests that belong to no refresh of this run follow."""
+    failed; None: as the project configures it. With `all_tests`, the selected data tests that belong to no refresh of this run follow. With
+    `ends_process`, the process does nothing else, so that Spark is started for what this run reads."""
     clock = SystemClock()
     started_ms, began = clock.now_ms(), clock.monotonic()
     select, exclude = tuple(select), tuple(exclude)
@@ -160,7 +163,8 @@ def run(
         require_branchable(planned)
     require_contracts(planned)
     rows = seed_rows(planned)
-    with open_session(planned.world, catalog, spark, on_event) as session:
+    reads = bytes_read(planned, rows, all_tests=all_tests) if ends_process and planned.needs_engine else None
+    with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
         session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
         if planned.needs_engine:
             _ = session.engine  # before any step: if Spark cannot start, nothing is touched

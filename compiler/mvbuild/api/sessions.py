@@ -91,16 +91,19 @@ def explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def open_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> Iterator[RunSession]:
-    session = new_session(world, catalog, spark, on_event)
+def open_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *, reads: int | None = None) -> Iterator[RunSession]:
+    session = new_session(world, catalog, spark, on_event, reads=reads)
     try:
         yield session
     finally:
         session.close()
 
 
-def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *, warm: bool = True) -> RunSession:
-    """A session whose engine starts when it is needed. Without `warm`, it is never one that other commands use too."""
+def new_session(
+    world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *, warm: bool = True, reads: int | None = None
+) -> RunSession:
+    """A session whose engine starts when it is needed. Without `warm`, it is never one that other commands use too. `reads`: how
+    many bytes of tables an engine of its own reads before the process ends, if that is known."""
     project = world.graph.project
 
     def start() -> Engine:
@@ -112,6 +115,7 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *
             progress=lambda message: on_event(Message(message=message)),
             sources=tuple(world.graph.outside.values()),
             project=project.root if warm else None,
+            reads=reads,
         )
         on_event(EngineStarted(work=engine.work))
         return engine

@@ -104,6 +104,7 @@ def execute(
             atomic=atomic,
             all_tests=all_tests,
             threads=threads,
+            ends_process=True,
             on_event=progress,
             arguments={
                 "select": list(select),

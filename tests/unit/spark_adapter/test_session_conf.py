@@ -7,15 +7,19 @@ from typing import Any
 
 from mvbuild.adapters.spark import cds
 from mvbuild.adapters.spark.java import Java
-from mvbuild.adapters.spark.launch import session_conf
+from mvbuild.adapters.spark.launch import quick_jvm, session_conf
 from mvbuild.adapters.spark.session import last_words
 from mvbuild.project.loaded import SparkSettings, Target
 
 
-def conf(**spark: Any) -> dict[str, str]:
+def target(**spark: Any) -> Target:
     catalog = {"type": "sql", "uri": "sqlite:////c.db"}
     settings = SparkSettings(**spark)
-    return session_conf(Target(name="t", catalog_name="lake", catalog=catalog, namespace=("n",), spark=settings, threads=1, embedded=False))
+    return Target(name="t", catalog_name="lake", catalog=catalog, namespace=("n",), spark=settings, threads=1, embedded=False)
+
+
+def conf(**spark: Any) -> dict[str, str]:
+    return session_conf(target(**spark))
 
 
 def test_a_local_session_is_small() -> None:
@@ -72,3 +76,30 @@ def test_nothing_of_pyspark_is_imported_before_it_is_needed() -> None:
     code = "import sys, mvbuild.adapters.spark.session, mvbuild.adapters.spark.engine; sys.exit('pyspark' in sys.modules)"
     compiler = Path(__file__).parents[3] / "compiler"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(compiler)}, check=False).returncode == 0
+
+
+CODEGEN = "spark.sql.codegen.wholeStage"
+MB = 1024 * 1024
+
+
+def reading(reads: int | None, **spark: Any) -> dict[str, str]:
+    return session_conf(target(**spark), reads=reads)
+
+
+def test_a_process_that_reads_next_to_nothing_does_not_generate_code() -> None:
+    found = reading(MB // 2, master="local[2]")
+    assert (found[CODEGEN], found["spark.sql.shuffle.partitions"]) == ("false", "1")
+    for reads in (None, 2 * MB):
+        assert CODEGEN not in reading(reads, master="local[2]")
+    assert CODEGEN not in reading(1, master="spark://h:7077")
+    assert reading(1, master="local[2]", config={CODEGEN: "true"})[CODEGEN] == "true"
+
+
+def test_a_process_that_reads_little_does_not_optimize_code() -> None:
+    assert "-XX:TieredStopAtLevel=1" in quick_jvm({}, {}, 10 * MB)
+    assert quick_jvm({}, {}, 100 * MB) == quick_jvm({}, {}, None) == ()
+
+
+def test_options_of_the_user_are_not_mixed_with_those() -> None:
+    assert quick_jvm({"spark.driver.extraJavaOptions": "-XX:+UseZGC"}, {}, 1) == ()
+    assert quick_jvm({}, {"JAVA_TOOL_OPTIONS": "-XX:+UseParallelGC"}, 1) == ()

@@ -24,9 +24,11 @@ def start_engine(
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
     project: Path | None = None,
+    reads: int | None = None,
 ) -> Engine:
     """An engine with its own Spark, or on the caller's session `spark`, which is not stopped. It can read `sources` besides the catalog.
-    `project`: its directory, if the target may keep a warm engine for it."""
+    `project`: its directory, if the target may keep a warm engine for it. `reads`: how many bytes of tables it reads before its
+    process ends, if that is known."""
     from mvbuild.adapters.iceberg.failures import Translator
     from mvbuild.adapters.spark.engine import SparkEngine
     from mvbuild.adapters.spark.releases import release_of
@@ -49,7 +51,7 @@ def start_engine(
     try:
         if project is not None and (keep := kept(target.spark, env)):
             lease = _lease(target, keep, project, env=env, progress=progress, sources=sources)
-        session = lease.session if lease else start(target, log_file=log_file, env=env, progress=progress, sources=sources)
+        session = lease.session if lease else start(target, log_file=log_file, env=env, progress=progress, sources=sources, reads=reads)
     except EngineError as exc:
         exc.args = tuple(masked(str(one)) for one in exc.args)
         raise

@@ -39,8 +39,25 @@ class Launch:
     java_options: tuple[str, ...]
 
 
-def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> dict[str, str]:
-    """The whole configuration except for jars. The user's settings take precedence."""
+_TINY, _SMALL = 1024 * 1024, 64 * 1024 * 1024
+"""Up to so many bytes of tables, compiling code of queries, or optimizing code of the JVM, costs more than it saves
+(docs/proofs/cold-start.md)."""
+_QUICK_QUERIES = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    # As adaptive execution would choose: one file for what one task can write.
+    "spark.sql.shuffle.partitions": "1",
+}
+_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
+"""Without its optimizing compiler the JVM reserves 48 MB for code, which a run of many statements fills."""
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_OF_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables with options of a JVM."""
+
+
+def session_conf(target: Target, sources: Collection[SourceLocation] = (), *, reads: int | None = None) -> dict[str, str]:
+    """The whole configuration except for jars. The user's settings take precedence. `reads`: see `prepare`."""
     extensions = (EXTENSIONS, *outside.extensions(sources))
     master = target.spark.remote or target.spark.master
     return {
@@ -57,6 +74,7 @@ def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> di
         "spark.redaction.regex": _REDACTED,
         "spark.sql.extensions": ",".join(extensions),
         **_local_conf(master),
+        **(_QUICK_QUERIES if _is_within(_TINY, reads) and LOCAL.match(master) else {}),
         **catalog_conf(target.catalog_name, target.catalog),
         **outside.start_conf(sources, target.spark.config),
         **_user_conf(target.spark.config, extensions),
@@ -90,11 +108,14 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
-def prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], sources: Collection[SourceLocation]) -> Launch:
-    """Raises EngineError if there is no Java, or a jar can be had neither from the cache nor from the network."""
+def prepare(
+    target: Target, env: Mapping[str, str], say: Callable[[str], None], sources: Collection[SourceLocation], *, reads: int | None = None
+) -> Launch:
+    """Raises EngineError if there is no Java, or a jar can be had neither from the cache nor from the network. `reads`: how many bytes
+    of tables Spark reads before the process ends, if that is known: a local one starts in a way that fits this."""
     wanted = needed_jars(target, sources)
     java = find_java(env)
-    conf, config = session_conf(target, sources), target.spark.config
+    conf, config = session_conf(target, sources, reads=reads), target.spark.config
     cache, home = jars.cache_dir(env), jars.spark_home(env)
     kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
     paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
@@ -104,7 +125,19 @@ def prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], 
         # Jars that load each other's classes must be added in the same way.
         conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
         return Launch(java=java, conf=conf, class_path=(), java_options=())
-    return Launch(java=java, conf=conf, class_path=paths, java_options=cds.options(java, paths, home, cache, train=kept))
+    archive = cds.options(java, paths, home, cache, train=kept)
+    return Launch(java=java, conf=conf, class_path=paths, java_options=(*quick_jvm(config, env, reads), *archive))
+
+
+def quick_jvm(config: Mapping[str, str], env: Mapping[str, str], reads: int | None) -> tuple[str, ...]:
+    """Options of a JVM that reads little. None beside options of the user, who may have chosen another garbage collector: the JVM would
+    not start with two."""
+    has_own = bool(config.get(_JVM_OPTIONS)) or any(env.get(name) for name in _OF_ENVIRONMENT)
+    return _QUICK_JVM if _is_within(_SMALL, reads) and not has_own else ()
+
+
+def _is_within(limit: int, reads: int | None) -> bool:
+    return reads is not None and reads <= limit
 
 
 def needed_jars(target: Target, sources: Collection[SourceLocation]) -> tuple[Artifact, ...]:
@@ -122,6 +155,6 @@ def command_line_conf(launch: Launch) -> dict[str, str]:
         joined = os.pathsep.join(filter(None, [launch.conf.get("spark.driver.extraClassPath", ""), *map(str, launch.class_path)]))
         conf["spark.driver.extraClassPath"] = joined
     if launch.java_options:
-        own = launch.conf.get("spark.driver.extraJavaOptions", "")
-        conf["spark.driver.extraJavaOptions"] = " ".join(filter(None, [own, *map(shlex.quote, launch.java_options)]))
+        own = launch.conf.get(_JVM_OPTIONS, "")
+        conf[_JVM_OPTIONS] = " ".join(filter(None, [own, *map(shlex.quote, launch.java_options)]))
     return conf

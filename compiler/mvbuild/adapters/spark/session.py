@@ -44,8 +44,10 @@ def start(
     env: Mapping[str, str],
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
+    reads: int | None = None,
 ) -> SparkSession:
-    """Start a session of mvbuild's own. Raises EngineError if there is no Java, no jars, or Spark does not start."""
+    """Start a session of mvbuild's own; see `launch.prepare` for `reads`. Raises EngineError if there is no Java, no jars, or Spark
+    does not start."""
     say = progress or (lambda _: None)
     remote = target.spark.remote
     if remote and not remote.startswith("local"):
@@ -53,7 +55,7 @@ def start(
         return connect(
             remote, {"spark.sql.session.timeZone": "UTC", "spark.sql.debug.maxToStringFields": "10000", **target.spark.config}, say
         )
-    launch = prepare(target, env, say, sources)
+    launch = prepare(target, env, say, sources, reads=reads)
     say("starting Spark")
     with _lock:
         if remote:

@@ -88,9 +88,10 @@ JVM does not optimize its code (`-XX:TieredStopAtLevel=1`) and uses the serial g
 either, does not plan adaptively, and has one partition in a shuffle. Compiling would take longer than it saves: such a command needs
 a third less processor time.
 
-Your own `config` takes precedence. If it has `spark.driver.extraJavaOptions`, or the environment has options of Java
-(`JAVA_TOOL_OPTIONS`), the JVM starts with those alone. A [warm engine](warm-engine.md), `mvbuild watch` and the
-[Python API](python-api.md) start Spark for tables of any size; `mvbuild.run(..., ends_process=True)` starts it as the command does.
+Your own `config` takes precedence. If it has options of Java (`spark.driver.extraJavaOptions`), or the environment has some
+(`JAVA_TOOL_OPTIONS`, or a `spark-defaults.conf` of your Spark), the JVM starts with those alone. A
+[warm engine](warm-engine.md), `mvbuild watch` and the [Python API](python-api.md) start Spark for tables of any size;
+`mvbuild.run(..., ends_process=True)` starts it as the command does.
 """
 _SETTINGS = """## Settings of models
 

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mvbuild.adapters.spark import cds
 from mvbuild.adapters.spark.java import Java
 from mvbuild.adapters.spark.launch import quick_jvm, session_conf
@@ -96,10 +98,17 @@ def test_a_process_that_reads_next_to_nothing_does_not_generate_code() -> None:
 
 
 def test_a_process_that_reads_little_does_not_optimize_code() -> None:
-    assert "-XX:TieredStopAtLevel=1" in quick_jvm({}, {}, 10 * MB)
-    assert quick_jvm({}, {}, 100 * MB) == quick_jvm({}, {}, None) == ()
+    assert "-XX:TieredStopAtLevel=1" in quick_jvm({}, {}, Path("/spark"), 10 * MB)
+    assert quick_jvm({}, {}, Path("/spark"), 100 * MB) == quick_jvm({}, {}, Path("/spark"), None) == ()
 
 
-def test_options_of_the_user_are_not_mixed_with_those() -> None:
-    assert quick_jvm({"spark.driver.extraJavaOptions": "-XX:+UseZGC"}, {}, 1) == ()
-    assert quick_jvm({}, {"JAVA_TOOL_OPTIONS": "-XX:+UseParallelGC"}, 1) == ()
+@pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+def test_options_of_the_project_are_not_mixed_with_those(key: str) -> None:
+    assert quick_jvm({key: "-XX:+UseZGC"}, {}, Path("/spark"), 1) == ()
+
+
+def test_options_of_the_machine_are_not_mixed_with_those(tmp_path: Path) -> None:
+    assert quick_jvm({}, {"JAVA_TOOL_OPTIONS": "-XX:+UseParallelGC"}, tmp_path, 1) == ()
+    assert quick_jvm({}, {"SPARK_CONF_DIR": str(tmp_path)}, Path("/spark"), 1)
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.defaultJavaOptions -XX:+UseG1GC\n")
+    assert quick_jvm({}, {"SPARK_CONF_DIR": str(tmp_path)}, Path("/spark"), 1) == ()

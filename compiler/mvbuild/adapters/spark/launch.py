@@ -51,9 +51,11 @@ _QUICK_QUERIES = {
 }
 _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
 """Without its optimizing compiler the JVM reserves 48 MB for code, which a run of many statements fills."""
-_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_JVM_OPTIONS, _MORE_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 _OF_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables with options of a JVM."""
+_OF_SPARK = ("spark-defaults.conf", "spark-env.sh")
+"""Files of Spark's configuration that may have some."""
 
 
 def session_conf(target: Target, sources: Collection[SourceLocation] = (), *, reads: int | None = None) -> dict[str, str]:
@@ -126,14 +128,18 @@ def prepare(
         conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
         return Launch(java=java, conf=conf, class_path=(), java_options=())
     archive = cds.options(java, paths, home, cache, train=kept)
-    return Launch(java=java, conf=conf, class_path=paths, java_options=(*quick_jvm(config, env, reads), *archive))
+    return Launch(java=java, conf=conf, class_path=paths, java_options=(*quick_jvm(config, env, home, reads), *archive))
 
 
-def quick_jvm(config: Mapping[str, str], env: Mapping[str, str], reads: int | None) -> tuple[str, ...]:
-    """Options of a JVM that reads little. None beside options of the user, who may have chosen another garbage collector: the JVM would
-    not start with two."""
-    has_own = bool(config.get(_JVM_OPTIONS)) or any(env.get(name) for name in _OF_ENVIRONMENT)
-    return _QUICK_JVM if _is_within(_SMALL, reads) and not has_own else ()
+def quick_jvm(config: Mapping[str, str], env: Mapping[str, str], spark_home: Path, reads: int | None) -> tuple[str, ...]:
+    """Options of a JVM that reads little. None where the user may have chosen another garbage collector: a JVM does not start with two."""
+    files = Path(env.get("SPARK_CONF_DIR") or spark_home / "conf")
+    may_have_own = (
+        any(config.get(key) for key in (_JVM_OPTIONS, _MORE_OPTIONS))
+        or any(env.get(name) for name in _OF_ENVIRONMENT)
+        or any((files / name).is_file() for name in _OF_SPARK)
+    )
+    return _QUICK_JVM if _is_within(_SMALL, reads) and not may_have_own else ()
 
 
 def _is_within(limit: int, reads: int | None) -> bool:

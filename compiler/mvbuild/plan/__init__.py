@@ -6,5 +6,6 @@ Read first: `model.py` (the types), `build.py` (the stage), `question.py` (what 
 
 An action can be less than a refresh: alter, redefine, convert, or moving the record on. `alter.py` finds what differs from the
 configuration, `renames.py` what was renamed, `removed.py` what removed models left in the catalog, `dependents.py` what reads it. Renames
-come before all steps, and freshness is judged as if they were done. `explain.py` is what `mvbuild explain` shows.
+come before all steps, and freshness is judged as if they were done. `explain.py` is what `mvbuild explain` shows, and `amount.py` what a
+run reads, by which Spark is started.
 """

@@ -83,13 +83,13 @@ namespace of its own, and decide with `namespaces` what becomes of `+namespace: 
 namespaces: "{{ 'as_written' if target.name == 'production' else 'prefixed' }}" # mart in production, dev_ada_mart for Ada
 ```
 """
-_START = """The local Spark of `mvbuild run` and `mvbuild build` starts in a way that fits the tables that are read. Up to 64 MB, the
-JVM does not optimize its code (`-XX:TieredStopAtLevel=1`) and uses the serial garbage collector. Up to 1 MB, Spark does not generate code
-either, does not plan adaptively, and has one partition in a shuffle. Compiling would take longer than it saves: such a command needs
-a third less processor time.
+_START = """`mvbuild run` and `mvbuild build` add up the sizes of the tables that they will read, and start a local Spark that fits. Up to
+64 MB, the JVM does not optimize code (`-XX:TieredStopAtLevel=1`), and uses the serial garbage collector. Up to 1 MB, Spark also does not
+generate code, does not use adaptive execution, and uses one shuffle partition. For so little data, compiling takes longer than it saves:
+these commands need about a third less processor time.
 
-Your own `config` takes precedence. If it has options of Java (`spark.driver.extraJavaOptions`), or the environment has some
-(`JAVA_TOOL_OPTIONS`, or a `spark-defaults.conf` of your Spark), the JVM starts with those alone. A
+Your own `config` takes precedence. If you set Java options (`spark.driver.extraJavaOptions`, the variable `JAVA_TOOL_OPTIONS`, or a
+`spark-defaults.conf`), mvbuild does not add these. A
 [warm engine](warm-engine.md), `mvbuild watch` and the [Python API](python-api.md) start Spark for tables of any size;
 `mvbuild.run(..., ends_process=True)` starts it as the command does.
 """
@@ -127,7 +127,7 @@ def page() -> str:
         _HEAD,
         f"{_PROJECT}\n{_table(PROJECT.keys, PROJECT.aliases)}",
         f"{_TARGETS}\n{_table(TARGET.keys, TARGET.aliases)}",
-        f"### `spark:` of a target\n\n{_table(SPARK.keys)}\n{_START}",
+        f"### `spark:` of a target\n\n{_table(SPARK.keys)}\n\n{_START}",
         f"{_SETTINGS}\n{_table(_keys(MODEL_SETTINGS), ALIASES)}",
         f"## Settings of seeds\n\nThe same places: `seeds:` of mvbuild.yml, `config:` in YAML.\n\n{_table(_keys(SEED_SETTINGS), ALIASES)}",
         f"{_FILES}\n{_table(PROPERTIES.keys)}",

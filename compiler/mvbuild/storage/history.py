@@ -210,7 +210,8 @@ def current_refresh_id(storage: TableState) -> int:
     if storage.mv and storage.mv.current_refresh:
         return int(storage.mv.current_refresh["refresh-id"])
     at = storage.current_snapshot
-    if at is not None and _record(at) is not None and (given := at.summary.get(REFRESH_ID, "")).isdigit():
+    # Of a snapshot with the rows of another one, and of one without a number, only the whole history knows it.
+    if at is not None and at.operation != "replace" and _record(at) is not None and (given := at.summary.get(REFRESH_ID, "")).isdigit():
         return int(given)
     return next((past.refresh_id for past in history(storage) if past.is_current), max(1, next_refresh_id(storage) - 1))
 

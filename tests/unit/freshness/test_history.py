@@ -15,6 +15,7 @@ from mvbuild.storage.history import (
     ROWS_REMOVED,
     STRATEGY,
     PastRefresh,
+    current_refresh_id,
     history,
     live_rows,
     next_refresh_id,
@@ -66,6 +67,21 @@ def test_a_delete_and_an_append(of: Shop) -> None:
 def test_rows_that_a_rewritten_file_carries_over_were_not_removed(of: Shop) -> None:
     past = publish(of, {"deleted-records": "100", "added-records": "88"}, {"added-records": "3"})
     assert (past.rows_added, past.rows_removed) == (3, 12)
+
+
+def test_the_current_refresh_is_the_one_with_the_current_rows(of: Shop) -> None:
+    first = of.table(str(STORAGE)).current_snapshot_id
+    publish(of, {"added-records": "3"})
+    assert current_refresh_id(of.table(str(STORAGE))) == 2
+    compacted = of.catalog.append_snapshot(STORAGE, {"id": [1]}, operation="replace")  # by another program, without a record
+    assert current_refresh_id(compacted) == 2
+    rolled_back = TableCommit(
+        identifier=STORAGE, expect_uuid=compacted.uuid, expect_snapshot_id=compacted.current_snapshot_id, set_snapshot_id=first
+    )
+    of.catalog.commit([rolled_back])
+    storage = of.table(str(STORAGE))
+    assert (current_refresh_id(storage), next_refresh_id(storage)) == (1, 3)
+    assert [past.refresh_id for past in history(storage) if past.is_current] == [1]
 
 
 def test_what_the_refresh_has_noted_counts(of: Shop) -> None:

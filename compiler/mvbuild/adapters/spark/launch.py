@@ -40,8 +40,8 @@ class Launch:
 
 
 _TINY, _SMALL = 1024 * 1024, 64 * 1024 * 1024
-"""Up to so many bytes of tables, compiling code of queries, or optimizing code of the JVM, costs more than it saves
-(docs/proofs/cold-start.md)."""
+"""Limits in bytes of tables. Up to the first one, generating code for queries costs more than it saves; up to the second one, optimizing
+code in the JVM does (docs/proofs/cold-start.md)."""
 _QUICK_QUERIES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -50,12 +50,12 @@ _QUICK_QUERIES = {
     "spark.sql.shuffle.partitions": "1",
 }
 _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
-"""Without its optimizing compiler the JVM reserves 48 MB for code, which a run of many statements fills."""
+"""Without its optimizing compiler the JVM reserves 48 MB for code. A run of many statements fills these, and the JVM stops."""
 _JVM_OPTIONS, _MORE_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 _OF_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-"""Variables with options of a JVM."""
+"""Environment variables with options of a JVM."""
 _OF_SPARK = ("spark-defaults.conf", "spark-env.sh")
-"""Files of Spark's configuration that may have some."""
+"""Files in Spark's configuration folder that may have such options."""
 
 
 def session_conf(target: Target, sources: Collection[SourceLocation] = (), *, reads: int | None = None) -> dict[str, str]:

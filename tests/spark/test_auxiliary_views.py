@@ -101,6 +101,22 @@ def test_every_kind_of_change(house: Project) -> None:
         assert not [name for name, (strategy, _) in found.items() if strategy == "full"], found
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE lake.raw.sales SET v = v + 1 WHERE id = 7",
+        "INSERT INTO lake.raw.sales VALUES (400, 8, 90.00), (401, NULL, 90.00)",
+        "DELETE FROM lake.raw.sales WHERE id > 399",
+    ],
+)
+def test_a_query_that_picks_from_its_view_is_computed_with_it(house: Project, change: str) -> None:
+    house.sql(change)
+    found = refresh(house)
+    for name in ("ratio", "means", "total"):
+        statements = found[name].sql.split("\n;\n")
+        assert sum(statement.startswith("SELECT") for statement in statements) == 1, statements
+
+
 def test_a_second_run_has_nothing_to_do(house: Project) -> None:
     assert house.only_reused()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -55,17 +55,26 @@ class Difference:
         names = {_filtered_name(side) for side in (self.gone, self.came)}
         return None if self.removes is not None or len(names) > 1 else next((cte for cte in self.ctes if cte.name in names), None)
 
+    def with_stored(self, values: Sequence[str]) -> Difference:
+        """The same, where the statement of an Upsert also has the values of the storage's rows. `values`: their names."""
+        cte = self.together
+        if cte is None or not isinstance(cte.relation, Filter) or not isinstance(cte.relation.child, Project):
+            return self
+        rows = replace(cte.relation.child, items=(*cte.relation.child.items, *(Item(name, column(name)) for name in values)))
+        wider = replace(cte, relation=replace(cte.relation, child=rows))
+        return replace(self, ctes=tuple(wider if one is cte else one for one in self.ctes))
+
 
 def _filtered_name(relation: Relation | None) -> str | None:
     below = relation.child.child if isinstance(relation, Project) and isinstance(relation.child, Filter) else None
     return below.name if isinstance(below, Ref) else None
 
 
-def condition_of(side: Relation) -> str:
-    """The condition of a side of such a statement, for Spark."""
+def condition_of(side: Relation) -> exp.Expr:
+    """The condition of a side of such a statement."""
     assert isinstance(side, Project)
     assert isinstance(side.child, Filter)
-    return str(side.child.predicate.sql("spark"))
+    return side.child.predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

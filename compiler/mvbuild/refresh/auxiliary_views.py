@@ -18,6 +18,8 @@ from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.cuts import Cut
 from mvbuild.incremental.kept_views import KeptInput
+from mvbuild.incremental.rewrite import Append, Bag
+from mvbuild.incremental.row_query import row_query
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.question import question
@@ -26,7 +28,8 @@ from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import QueryError
 from mvbuild.ports.states import Schema, TableState
 from mvbuild.refresh.choosing import summary_of_choice
-from mvbuild.refresh.incremental import carried_out
+from mvbuild.refresh.few_rows import may_be_few
+from mvbuild.refresh.incremental import carried_out, write_values
 from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.prepare import Prepared
 from mvbuild.refresh.round_trip import round_trip_difference
@@ -127,10 +130,9 @@ class _Refresh:
             kept[planned.cut.leaf] = views[-1].input
         choice = _with_cost_of(views, self._choice(views, kept), self.prepared.choice.full)
         if choice.strategy != FULL:
-            inputs = self._inputs(choice, self.prepared.pinned.node.id, self.place)
             outcome = WriteOutcome(added=0, removed=0, statements=())
             if not choice.is_no_change:
-                outcome = carried_out(inputs, {**summary, **summary_of_choice(choice)})
+                outcome = self._query(choice, views, {**summary, **summary_of_choice(choice)})
             return FromViews(choice=choice, outcome=outcome, views=tuple(views))
         self._in_full(choice, summary)
         return FromViews(choice=choice, outcome=None, views=tuple(views))
@@ -170,7 +172,9 @@ class _Refresh:
         if choice.is_no_change:
             return self._same(table, choice, summary, computed.definition)
         place = self.places.of(self.session, table, _layout(table.schema))
-        outcome = carried_out(self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", place), summary)
+        inputs = self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", place)
+        inputs.above = row_query(self.plan.division.shape, cut.leaf)
+        outcome = carried_out(inputs, summary)
         if outcome.is_empty:
             drop_branches(self.session.catalog, table, (place.branch,) if place.branch else ())
             return replace(self._same(table, choice, summary, computed.definition), outcome=outcome)
@@ -288,6 +292,18 @@ class _Refresh:
         if choice.strategy == FULL or _is_refused(choice.strategy, self._conf, storage.schema):
             return replace(full, code=choice.code or "auxiliary-views-built", message=choice.message)
         return choice
+
+    def _query(self, choice: StrategyChoice, views: Sequence[WrittenView], summary: Mapping[str, str]) -> WriteOutcome:
+        """Its change was computed with the last view if it only picks from the rows of that, and follows it from the same snapshot."""
+        assert choice.inputs is not None
+        assert choice.rewrite is not None
+        inputs, view = self._inputs(choice, self.prepared.pinned.node.id, self.place), views[-1]
+        leaf = self.plan.division.cuts[-1].leaf
+        is_since = view.commit is not None and choice.inputs.inputs[leaf].old == view.commit.expect_snapshot_id
+        rows = view.outcome.change_above if view.outcome is not None and is_since and set(choice.changes) == {leaf} else None
+        is_of_rows = isinstance(choice.rewrite.write, Append | Bag) and may_be_few(inputs)
+        done = write_values(inputs, summary, *rows) if rows is not None and is_of_rows else None
+        return done if done is not None else carried_out(inputs, summary)
 
     def _in_full(self, choice: StrategyChoice, summary: Mapping[str, str]) -> None:
         shape = self.plan.division.shape

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from mvbuild.incremental.algebra import Ref, Relation
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Ref, Relation, column
+from mvbuild.incremental.row_query import RowQuery
 from mvbuild.incremental.sizes import FEW, LITTLE, StorageSize
 from mvbuild.incremental.statements import Difference, condition_of
+from mvbuild.lineage.types import of_iceberg, text
 from mvbuild.names import quote
 from mvbuild.ports.changes import RowChange, is_plain
 from mvbuild.refresh.inputs import RefreshInputs
@@ -16,6 +22,7 @@ MAX_ROWS = MAX_CHANGED = FEW
 MAX_ROW_BYTES = 2_000
 """The limit of the average size of a row in a storage that is not small: all rows are in memory at once."""
 _REMOVED, _ADDED = "is_removed", "is_added"
+_SIDES = ("loses", "gets")
 _PLACE = ("stored_at_0v", "stored_at_1v")
 
 
@@ -64,6 +71,9 @@ def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:
     rows = inputs.session.engine.fetch(sql, MAX_ROWS)
     if rows is None:
         return None
+    if _computes_above(inputs, difference):
+        lost, got = (rows.filter(rows[_flag(side)]).select(_values(inputs.above, side)) for side in _SIDES)
+        inputs.change_above = lost, got
     removed, added = rows.filter(rows[_REMOVED]), rows.filter(rows[_ADDED])
     expected = rows.num_rows - removed.num_rows - added.num_rows if difference.removes is not None else None
     return FewRows(change=RowChange(removed=removed.select([0, 1]), added=added.select(came)), expected=expected)
@@ -79,7 +89,11 @@ def fetched_by_value(inputs: RefreshInputs, valued: Difference) -> FewRows | Non
     rows = inputs.session.engine.fetch(sql, MAX_ROWS)
     if rows is None:
         return None
-    removed, added = (rows.filter(rows[flag]).select(values) for flag in (_REMOVED, _ADDED))
+    return of_values(inputs, *(rows.filter(rows[flag]).select(values) for flag in (_REMOVED, _ADDED)))
+
+
+def of_values(inputs: RefreshInputs, removed: Any, added: Any) -> FewRows | None:
+    """Rows with the columns of the storage, in order. None if this process does not find those to remove."""
     change = inputs.session.catalog.changes.positions(inputs.place.before, removed, added)
     if change is None:
         return None
@@ -98,8 +112,9 @@ def _sql(inputs: RefreshInputs, difference: Difference, came: list[str]) -> str:
     gone = difference.gone.columns if difference.gone is not None else _PLACE
     columns, place = ", ".join(map(quote, came)), ", ".join(map(quote, gone))
     if together is not None and difference.gone is not None and difference.came is not None:
-        flags = f"{condition_of(difference.gone)} AS {_REMOVED}, {condition_of(difference.came)} AS {_ADDED}"
-        return f"SELECT {place}, {flags}, {columns} FROM {inputs.relations[together.name]}"
+        flags = f"{condition_of(difference.gone).sql('spark')} AS {_REMOVED}, {condition_of(difference.came).sql('spark')} AS {_ADDED}"
+        more = "".join(f", {one}" for one in _of_above(inputs, difference))
+        return f"SELECT {place}, {flags}, {columns}{more} FROM {inputs.relations[together.name]}"
     no_place = ", ".join(f"NULL AS {quote(name)}" for name in gone)
     no_values = ", ".join(f"NULL AS {quote(name)}" for name in came)
     parts = []
@@ -111,6 +126,39 @@ def _sql(inputs: RefreshInputs, difference: Difference, came: list[str]) -> str:
         must = inputs.relations[difference.removes.name]
         parts.append(f"SELECT {no_place}, false AS {_REMOVED}, false AS {_ADDED}, {no_values} FROM {must}")
     return " UNION ALL ".join(parts)
+
+
+def _computes_above(inputs: RefreshInputs, difference: Difference) -> bool:
+    together = difference.together
+    return inputs.above is not None and together is not None and set(inputs.stored.values) <= set(together.relation.columns)
+
+
+def _of_above(inputs: RefreshInputs, difference: Difference) -> Iterator[str]:
+    """Whether the query over the written rows loses or gets a row, and its values."""
+    if inputs.above is None or not _computes_above(inputs, difference):
+        return
+    assert difference.gone is not None
+    assert difference.came is not None
+    types = inputs.stored.types
+    old = dict(zip(types, map(column, inputs.stored.values), strict=True))
+    new = {name: _read_again(came, types[name]) for name, came in zip(types, _came(inputs), strict=True)}
+    for side, values, rows in zip(_SIDES, (old, new), (difference.gone, difference.came), strict=True):
+        names = (_flag(side), *_values(inputs.above, side))
+        for name, one in zip(names, inputs.above.of(values, condition_of(rows)), strict=True):
+            yield f"{one.sql('spark', comments=False)} AS {name}"
+
+
+def _read_again(came: str, type_: Any) -> exp.Expr:
+    """The value as the storage returns it."""
+    return exp.Cast(this=column(came), to=exp.DataType.build(str(text(of_iceberg(type_))), dialect="spark"))
+
+
+def _flag(side: str) -> str:
+    return f"above_{side}"
+
+
+def _values(above: RowQuery | None, side: str) -> list[str]:
+    return [f"{side}_{at}v" for at in range(len(above.outputs))] if above is not None else []
 
 
 def _source(inputs: RefreshInputs, relation: Relation) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Ref, Relation, walk
@@ -18,7 +19,7 @@ from mvbuild.incremental.statements import Difference, condition_of
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.engine import QueryError
-from mvbuild.refresh.few_rows import FewRows, fetched, fetched_by_value, is_better_fetched, may_be_few
+from mvbuild.refresh.few_rows import FewRows, fetched, fetched_by_value, is_better_fetched, may_be_few, of_values
 from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
 from mvbuild.refresh.round_trip import round_trip_difference
@@ -39,15 +40,31 @@ def write(
 
 def carried_out(inputs: RefreshInputs, summary: Mapping[str, str], prove: Callable[[], None] = lambda: None) -> WriteOutcome:
     """Carry out the strategy of a choice. Raises NotIncremental if `prove` does, or if Spark fails to run it."""
+
+    def written() -> _Rows:
+        inputs.read_changes()
+        prove()
+        return _Writer(inputs, summary).write()
+
+    return _outcome(inputs, written)
+
+
+def write_values(inputs: RefreshInputs, summary: Mapping[str, str], removed: Any, added: Any) -> WriteOutcome | None:
+    """Remove and add few rows that are known, as tables with the columns of the storage. None if the rows to remove are not found."""
+    is_searched = not removed.num_rows or StorageSize(table=inputs.place.before).is_searched_here
+    few = of_values(inputs, removed, added) if is_searched else None
+    return _outcome(inputs, lambda: _Writer(inputs, summary).write_few(few)) if few is not None else None
+
+
+def _outcome(inputs: RefreshInputs, write: Callable[[], _Rows]) -> WriteOutcome:
     try:
         with inputs.names():
-            prove()
-            added, removed = _Writer(inputs, summary).write()
+            added, removed = write()
     except ChangeRefused as exc:
         raise NotIncremental(exc.code, str(exc)) from exc
     except QueryError as exc:
         raise NotIncremental("incremental-failed", str(exc)) from exc
-    return WriteOutcome(added=added, removed=removed, statements=tuple(inputs.statements))
+    return WriteOutcome(added=added, removed=removed, statements=tuple(inputs.statements), change_above=inputs.change_above)
 
 
 def _prove(inputs: RefreshInputs, user_sql: str) -> None:
@@ -79,13 +96,13 @@ class _Writer:
         is_tried = difference.partitions is None and may_be_few(inputs)
         few = self._by_value() if is_tried else None
         if few is not None:
-            return self._write_few(few)
+            return self.write_few(few)
         self._prepare(difference, is_fetched=is_tried)
         if difference.partitions is not None and difference.came is not None:
             return self._overwrite_partitions(difference.partitions, difference.came)
         few = fetched(inputs, difference) if is_tried else None
         if few is not None:
-            return self._write_few(few)
+            return self.write_few(few)
         if is_tried and difference.together is not None:
             inputs.keep(difference.together, at_once=False)
         if difference.gone is None and difference.came is not None:
@@ -95,7 +112,7 @@ class _Writer:
         gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
         few = fetched(inputs, difference) if is_better_fetched(inputs) and not is_tried else None
         if few is not None:
-            return self._write_few(few)
+            return self.write_few(few)
         removed, added = self._counts(difference, gone, came)
         self._write(gone, came, removed, added)
         return added, removed
@@ -108,7 +125,7 @@ class _Writer:
         self._prepare(valued, is_fetched=True)
         return fetched_by_value(self.inputs, valued)
 
-    def _write_few(self, few: FewRows) -> _Rows:
+    def write_few(self, few: FewRows) -> _Rows:
         """In one commit of this process; by the engine if only it can write to this table."""
         inputs, added, removed = self.inputs, few.added, few.removed
         if few.expected is not None and few.expected != removed:
@@ -158,7 +175,7 @@ class _Writer:
         """How many rows are removed and added, in one query. Raises NotIncremental if fewer can be removed than expected."""
         together, relations = difference.together, self.inputs.relations
         if together is not None:
-            parts = [f"count_if({condition_of(side)})" for side in (difference.gone, difference.came) if side is not None]
+            parts = [f"count_if({condition_of(side).sql('spark')})" for side in (difference.gone, difference.came) if side is not None]
             sql = f"SELECT {parts[0]} AS gone, {parts[1]} AS came FROM {relations[together.name]}"
         else:
             names = {"gone": gone, "came": came, "must": relations[difference.removes.name] if difference.removes is not None else None}

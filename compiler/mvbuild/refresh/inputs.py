@@ -37,8 +37,9 @@ from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
+from mvbuild.incremental.row_query import RowQuery
 from mvbuild.incremental.sizes import LITTLE
-from mvbuild.incremental.statements import STORAGE, Difference, by_value
+from mvbuild.incremental.statements import STORAGE, Difference, Stored, by_value
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.changes import NetRows, ReadRows, TableChange, ValueRange
 from mvbuild.refresh.change_sql import change_sql
@@ -61,6 +62,10 @@ class RefreshInputs:
     """The id of the MV."""
     choice: StrategyChoice
     place: StagingArea
+    above: RowQuery | None = None
+    """A query over the rows that are written, whose change is computed with them if they are few."""
+    change_above: tuple[Any, Any] | None = None
+    """The rows that this query loses and gets, after they were computed."""
     known: dict[tuple[str, str], Bounds] = field(default_factory=dict)
     relations: dict[str, str] = field(default_factory=dict)
     """Scan or let -> its replacement in later statements: the name of a cached relation, or a query."""
@@ -69,12 +74,20 @@ class RefreshInputs:
     read: dict[str, ReadRows] = field(default_factory=dict)
     """Scan -> the rows of a change that were read in this process."""
     statements: list[str] = field(default_factory=list)
+    scratch: list[TableIdentifier] = field(default_factory=list)
+    """Tables that list the files of changes."""
 
     @cached_property
     def difference(self) -> Difference:
         """Without what is known to have no rows: only used after the changes were read."""
         assert self.choice.difference is not None
-        return without_empty_parts(self.choice.difference, self.empty)
+        found = without_empty_parts(self.choice.difference, self.empty)
+        return found.with_stored(self.stored.values) if self.above is not None else found
+
+    @property
+    def stored(self) -> Stored:
+        """The names of the storage's columns in statements."""
+        return Stored(types={field["name"]: field["type"] for field in self.place.before.schema["fields"]})
 
     @cached_property
     def by_value(self) -> Difference | None:
@@ -106,23 +119,25 @@ class RefreshInputs:
     @contextmanager
     def names(self) -> Iterator[None]:
         """Temporary names and scratch tables are always removed at the end."""
-        scratch: list[TableIdentifier] = []
         try:
-            for leaf, change in self.choice.changes.items():
-                columns = sorted(self._used(leaf))
-                net = self.session.shared_rows.of(self.session.catalog.changes, change, columns)
-                if net is not None:
-                    self._supply(leaf, net)
-                    continue
-                staged = self.session.catalog.changes.stage(change, self.session.new_scratch)
-                scratch.extend(staged.tables)
-                self._define_change(leaf, change, change_sql(staged, columns))
             yield
         finally:
             for name in reversed(self.made):  # dependent ones first: Spark resolves a view by its text
                 self.session.engine.forget(name)
-            for table in scratch:
+            for table in self.scratch:
                 self.session.catalog.drop_scratch(table)
+
+    def read_changes(self) -> None:
+        """In this process where it can; the engine reads the others."""
+        for leaf, change in self.choice.changes.items():
+            columns = sorted(self._used(leaf))
+            net = self.session.shared_rows.of(self.session.catalog.changes, change, columns)
+            if net is not None:
+                self._supply(leaf, net)
+                continue
+            staged = self.session.catalog.changes.stage(change, self.session.new_scratch)
+            self.scratch.extend(staged.tables)
+            self._define_change(leaf, change, change_sql(staged, columns))
 
     def source(self, read: Scan | Ref) -> str:
         if isinstance(read, Ref):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mvbuild.graph.model import ModelNode
@@ -24,7 +24,7 @@ def outcome(published: Published) -> Outcome:
     return Outcome(
         message=progress_text(node, staged.choice, done, rows),
         tests=published.audited.tests,
-        sql="\n;\n".join(done.statements) if done else prepared.sql,
+        sql="\n;\n".join((*_of_views(staged.views), *done.statements)) if done else prepared.sql,
         details={
             "storage_table": None if before.of_view else str(node.storage),
             "snapshot_id": staged.snapshot.snapshot_id,
@@ -35,6 +35,11 @@ def outcome(published: Published) -> Outcome:
             **view_details(staged.views),
         },
     )
+
+
+def _of_views(views: Sequence[WrittenView]) -> Iterator[str]:
+    """The statements that brought auxiliary views up to date."""
+    return (sql for one in views if one.outcome is not None for sql in one.outcome.statements)
 
 
 def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | None, rows: int | None) -> str:

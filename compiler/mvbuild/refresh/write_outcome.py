@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mvbuild.storage.history import deleted_rows
 
@@ -25,6 +26,8 @@ class WriteOutcome:
     """None: the summary of the snapshot has it."""
     removed: int | None
     statements: tuple[str, ...]
+    change_above: tuple[Any, Any] | None = None
+    """See `RefreshInputs`."""
 
     @property
     def is_empty(self) -> bool:

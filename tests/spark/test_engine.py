@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pyiceberg.schema import Schema
 
 from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.adapters.spark.releases import installed_release
+from mvbuild.equivalence.spark_proof import plan_difference
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import QueryError
@@ -303,7 +305,7 @@ def test_the_sqlite_driver_waits_for_a_busy_file(lake: Any, name: str) -> None:
 
 def test_the_session_is_what_was_asked_for(lake: Any) -> None:
     conf = lake.session.conf
-    assert conf.get("spark.driver.memory") == "1g"  # the user's, not ours
+    assert conf.get("spark.driver.memory") == "1800m"  # the user's, not ours
     assert conf.get("spark.sql.shuffle.partitions") == "2"
     assert conf.get("spark.sql.session.timeZone") == "UTC"
     assert lake.session.sparkContext.appName == "mvbuild"
@@ -427,8 +429,9 @@ def test_rows_from_outside_keep_their_types_whatever_the_session_takes_for_usual
         lake.engine.rows("SELECT * FROM supplied", 1)
 
 
+@pytest.mark.parametrize("physical", [True, False])
 @pytest.mark.parametrize("fields", ["5", "1000"])
-def test_a_plan_has_all_columns(lake: Any, fields: str) -> None:
+def test_a_plan_has_all_columns(lake: Any, fields: str, physical: bool) -> None:
     """A shortened plan proves nothing. A thread of its own has no session in use: Spark then takes the settings of the first one."""
     own, key = lake.session.newSession(), "spark.sql.debug.maxToStringFields"
     own.conf.set(key, fields)
@@ -437,11 +440,26 @@ def test_a_plan_has_all_columns(lake: Any, fields: str) -> None:
     lake.session.conf.set(key, "5")
     try:
         with ThreadPoolExecutor(4) as threads:
-            plans = list(threads.map(SparkEngine(own, own=False).explain, [f"SELECT {columns} FROM range({at})" for at in range(8)]))
+            explain = partial(SparkEngine(own, own=False).explain, physical=physical)
+            plans = list(threads.map(explain, [f"SELECT {columns} FROM range({at})" for at in range(8)]))
     finally:
         lake.session.conf.set(key, before)
     assert all("c39" in plan and "more fields" not in plan for plan in plans)
     assert own.conf.get(key) == fields
+
+
+def test_the_optimized_plan_alone_is_that_of_explain(lake: Any) -> None:
+    engine = lake.engine
+    lake.sql("CREATE TABLE lake.eng.plans (id BIGINT, at TIMESTAMP, v DECIMAL(10, 2), k STRING) USING iceberg PARTITIONED BY (days(at))")
+    for sql in (
+        "SELECT k, sum(v) / count(*) AS mean FROM lake.eng.plans WHERE at > TIMESTAMP '2026-01-01' GROUP BY k HAVING count(*) > 1",
+        "SELECT a.id, b.k FROM lake.eng.plans a LEFT JOIN lake.eng.plans b ON a.id = b.id WHERE a.v IN (SELECT v FROM lake.eng.plans WHERE k LIKE 'a%')",
+        "SELECT id, row_number() OVER (PARTITION BY k ORDER BY at DESC) AS n FROM lake.eng.plans ORDER BY id LIMIT 3",
+    ):
+        one, other = engine.explain(sql), engine.explain(sql, physical=False)
+        assert "Physical Plan" not in other
+        assert not plan_difference(one, other, physical=False)
+    assert plan_difference(one, engine.explain("SELECT id FROM lake.eng.plans", physical=False), physical=False)
 
 
 def test_a_plan_over_spark_connect_has_all_columns(lake: Any) -> None:

@@ -133,7 +133,7 @@ class RecordingEngine:
     def settings(self) -> Mapping[str, str]:
         return self.session
 
-    def explain(self, sql: str) -> str:
+    def explain(self, sql: str, *, physical: bool = True) -> str:
         return next((plan for text, plan in self.plans.items() if text in sql), sql)
 
     def frame(self, sql: str) -> Frame:

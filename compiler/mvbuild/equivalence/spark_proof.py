@@ -114,13 +114,11 @@ def plan_difference(one: str, other: str, *, physical: bool = True) -> str:
 
 
 def _plans(text: str, *, physical: bool) -> str:
-    """The optimized plan, and the physical one if it counts; empty if either is missing: Spark prints an error instead of a plan."""
+    """The optimized plan, and the physical one if it counts; empty if one is missing: Spark prints an error instead of a plan."""
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    found = [sections.get(name, "").strip() for name in ("Optimized Logical Plan", "Physical Plan")]
-    if not all(found):
-        return ""
-    return "\n".join(found) if physical else found[0]
+    found = [sections.get(name, "").strip() for name in ("Optimized Logical Plan", "Physical Plan")[: 1 + physical]]
+    return "\n".join(found) if all(found) else ""
 
 
 def _hidden(plan: str) -> str:

@@ -96,8 +96,9 @@ class Engine(Protocol):
         """The settings of the session that affect the meaning of SQL: the time zone, ANSI rules, how literals are read. Defaults are
         included, because they differ between versions and machines."""
 
-    def explain(self, sql: str) -> str:
-        """The text of EXPLAIN EXTENDED of a query. An engine may return an error message instead of a plan."""
+    def explain(self, sql: str, *, physical: bool = True) -> str:
+        """The text of EXPLAIN EXTENDED of a query. An engine may return an error message instead of a plan. Without `physical`, the
+        optimized plan is enough."""
 
     def frame(self, sql: str) -> Any:
         """The query as the engine's own DataFrame, for callers who continue with it."""

@@ -27,7 +27,7 @@ def round_trip_difference(engine: Engine, written: str, shape: Shape, source: So
     generated = sql_of(pruned(shape.root), source, outputs=outputs)
     try:
         texts = (with_selects_of_values(written), generated)
-        one, other = (engine.explain(with_plain_columns(sql, len(outputs))) for sql in texts)
+        one, other = (engine.explain(with_plain_columns(sql, len(outputs)), physical=False) for sql in texts)
     except QueryError as exc:
         return f"Spark cannot plan it: {exc}"
     return plan_difference(one, other, physical=False)

@@ -27,7 +27,7 @@ def plans_of_a_full_refresh(of: Shop, monkeypatch: pytest.MonkeyPatch) -> int:
     asked: list[str] = []
     explain = of.engine.explain
     with monkeypatch.context() as patch:
-        patch.setattr(of.engine, "explain", lambda sql: asked.append(sql) or explain(sql))
+        patch.setattr(of.engine, "explain", lambda sql, **_: asked.append(sql) or explain(sql))
         append(of.catalog, "raw.orders", 3)
         assert of.run(full_refresh=True).ok
     return len(asked)

@@ -96,6 +96,15 @@ _ALL_FIELDS = Lock()
 """Held while a session of the caller has another setting, so that two threads do not restore what the other one has set."""
 
 
+def optimized(session: Any, sql: str) -> str:
+    """The same with the optimized plan alone, in this process: EXPLAIN also plans the execution, which takes about as long."""
+    if is_remote(session):
+        return explained(session, sql)
+    plan = query(session, sql)._jdf.queryExecution().optimizedPlan().treeString()
+    # Shortened by the settings of the session that this thread of the JVM used last.
+    return f"== Optimized Logical Plan ==\n{plan}" if _SHORTENED not in plan else explained(session, sql)
+
+
 def _explained(session: Any, sql: str) -> str:
     """As SQL in this process: PySpark's own call takes the settings of the session that the thread used last. Over Spark Connect SQL would
     be four requests instead of one."""

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.spark.any_pyspark import all_settings, default_settings, explained, frame_of, is_remote, query, schema_of
+from mvbuild.adapters.spark.any_pyspark import all_settings, default_settings, explained, frame_of, is_remote, optimized, query, schema_of
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.releases import minor_of, release_of
 from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
@@ -88,9 +88,9 @@ class SparkEngine:
         with self._translated(""):
             return {**settings_of(self.session, self._defaults), SPARK_VERSION: self._version}
 
-    def explain(self, sql: str) -> str:
+    def explain(self, sql: str, *, physical: bool = True) -> str:
         with self._translated(sql):
-            return explained(self.session, sql)
+            return explained(self.session, sql) if physical else optimized(self.session, sql)
 
     def frame(self, sql: str) -> DataFrame:
         with self._translated(sql):

@@ -103,6 +103,8 @@ def _local_conf(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         # The default of 200 tasks per shuffle is for clusters; adaptive execution splits partitions that are too large.
         "spark.sql.shuffle.partitions": str(cores * 2),
+        # So is the default of 50 tasks to read the log of a Delta table.
+        "spark.databricks.delta.snapshotPartitions": str(cores * 2),
     }
 
 

@@ -21,7 +21,7 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.amount import bytes_read
+from mvbuild.plan.amount import bytes_of, read_by_mvs, read_by_plan
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed
@@ -163,7 +163,9 @@ def run(
         require_branchable(planned)
     require_contracts(planned)
     rows = seed_rows(planned)
-    reads = bytes_read(planned, rows, all_tests=all_tests) if ends_process and planned.needs_engine else None
+    reads = None
+    if ends_process and planned.needs_engine:
+        reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), rows)
     with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
         session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
         if planned.needs_engine:
@@ -232,12 +234,13 @@ def verify(
     limit: int = 10,
     float_tolerance: float | None = None,
     spark: Any = None,
+    ends_process: bool = False,
     on_event: OnEvent = ignore_event,
 ) -> Verification:
     """Compute MVs again from the snapshots that their last refresh read, and compare the result with their storage. Nothing is written.
 
     `sample` is a share of the keys, 0.01 for one percent; `seed` chooses which. `float_tolerance` takes precedence over the models. An MV
-    that cannot be verified is an error if it is in `names`, otherwise a warning.
+    that cannot be verified is an error if it is in `names`, otherwise a warning. `ends_process`: see `run`.
     """
     from mvbuild.verify.verify import Check, doubts
     from mvbuild.verify.verify import verify as verify_all
@@ -254,6 +257,7 @@ def verify(
     nodes = [n for n in world.graph.views if n.id in chosen]
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     check = Check(sample=sample, seed=seed, limit=limit, float_tolerance=float_tolerance)
-    with open_session(world, catalog, spark, on_event) as session, explained(graph):
+    reads = bytes_of(world, read_by_mvs(world.graph, nodes)) if ends_process else None
+    with open_session(world, catalog, spark, on_event, reads=reads) as session, explained(graph):
         found = verify_all(session, nodes, check, on_event)
     return replace(found, diagnostics=(*warnings, *doubts(world.graph, found.results, named=bool(named))))

@@ -22,7 +22,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
 
     graph = options.graph(threads)
     with progress_of(graph) as progress:
-        result = api.test(graph, select=select, exclude=exclude, on_event=progress)
+        result = api.test(graph, select=select, exclude=exclude, ends_process=True, on_event=progress)
     report(result.diagnostics)
     progress.completed(result)
     return 0 if result.ok else 1

@@ -67,6 +67,7 @@ def command(
             seed=seed,
             limit=limit,
             float_tolerance=float_tolerance,
+            ends_process=True,
             on_event=tell,
         )
     report(found.diagnostics)

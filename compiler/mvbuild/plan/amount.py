@@ -1,8 +1,9 @@
-"""Plan + rows of seeds -> how many bytes of tables the run reads, by the sizes of their files."""
+"""Plan, data tests or MVs -> the tables that a command reads, and how many bytes these are, by the sizes of their files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from mvbuild.freshness.leaves import inputs, is_leaf, node_inputs
 from mvbuild.freshness.observed import World
@@ -15,26 +16,32 @@ _VALUE = 8
 """The size of a value of a seed that has no table yet."""
 
 
-def bytes_read(planned: Plan, loaded: Mapping[NodeId, SeedRows], *, all_tests: bool) -> int | None:
-    """Of all tables, each once; None if the size of one is not known. `loaded`: the rows of the seeds that the run loads. `all_tests`:
-    whether data tests without a refresh run too."""
-    sizes = [
-        sum(map(len, loaded[id].columns)) * _VALUE if id in loaded else _bytes(planned.world, planned.world.graph.nodes[id])
-        for id in set(_read(planned, all_tests=all_tests))
-    ]
+_NOTHING: Mapping[NodeId, SeedRows] = MappingProxyType({})
+
+
+def bytes_of(world: World, tables: Iterable[NodeId], loaded: Mapping[NodeId, SeedRows] = _NOTHING) -> int | None:
+    """Of all tables, each once; None if the size of one is not known. `loaded`: the rows of the seeds that the command loads."""
+    sizes = [sum(map(len, loaded[id].columns)) * _VALUE if id in loaded else _bytes(world, world.graph.nodes[id]) for id in set(tables)]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _read(planned: Plan, *, all_tests: bool) -> Iterator[NodeId]:
-    """The tables that the steps and the tests read; a refresh reads the storage of its MV too."""
+def read_by_plan(planned: Plan, *, all_tests: bool) -> Iterator[NodeId]:
+    """`all_tests`: whether data tests without a refresh run too."""
     graph = planned.world.graph
-    for step in planned.changes:
-        node = graph.nodes[step.node]
-        if isinstance(node, ModelNode):
-            yield node.id
-            yield from (leaf.node for leaf in node_inputs(graph, node).leaves)
-    tests: Iterable[TestNode] = graph.tests if all_tests else (test for of in planned.gating.values() for test in of)
+    nodes = (graph.nodes[step.node] for step in planned.changes)
+    yield from read_by_mvs(graph, (node for node in nodes if isinstance(node, ModelNode)))
+    yield from read_by_tests(graph, graph.tests if all_tests else (test for of in planned.gating.values() for test in of))
+
+
+def read_by_mvs(graph: Graph, nodes: Iterable[ModelNode]) -> Iterator[NodeId]:
+    """Their storage, and what their queries read."""
+    for node in nodes:
+        yield node.id
+        yield from (leaf.node for leaf in node_inputs(graph, node).leaves)
+
+
+def read_by_tests(graph: Graph, tests: Iterable[TestNode]) -> Iterator[NodeId]:
     for test in tests:
         yield from _below(graph, test)
 

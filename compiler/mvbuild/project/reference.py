@@ -83,15 +83,15 @@ namespace of its own, and decide with `namespaces` what becomes of `+namespace: 
 namespaces: "{{ 'as_written' if target.name == 'production' else 'prefixed' }}" # mart in production, dev_ada_mart for Ada
 ```
 """
-_START = """`mvbuild run` and `mvbuild build` add up the sizes of the tables that they will read, and start a local Spark that fits. Up to
-64 MB, the JVM does not optimize code (`-XX:TieredStopAtLevel=1`), and uses the serial garbage collector. Up to 1 MB, Spark also does not
-generate code, does not use adaptive execution, and uses one shuffle partition. For so little data, compiling takes longer than it saves:
-these commands need about a third less processor time.
+_START = """`mvbuild run`, `build`, `test` and `verify` add up the sizes of the tables that they will read, and start a local Spark
+that fits. Up to 64 MB, the JVM does not optimize code (`-XX:TieredStopAtLevel=1`), and uses the serial garbage collector. Up to 1 MB,
+Spark also does not generate code, does not use adaptive execution, and uses one shuffle partition. For so little data, compiling takes
+longer than it saves: these commands need about a third less processor time.
 
 Your own `config` takes precedence. If you set Java options (`spark.driver.extraJavaOptions`, the variable `JAVA_TOOL_OPTIONS`, or a
 `spark-defaults.conf`), mvbuild does not add these. A
 [warm engine](warm-engine.md), `mvbuild watch` and the [Python API](python-api.md) start Spark for tables of any size;
-`mvbuild.run(..., ends_process=True)` starts it as the command does.
+`mvbuild.run(..., ends_process=True)` starts it as the command does, and so do `test` and `verify`.
 """
 _SETTINGS = """## Settings of models
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mvbuild.plan.amount import bytes_read
+from mvbuild.plan.amount import bytes_of, read_by_mvs, read_by_plan, read_by_tests
 from mvbuild.plan.seeds import seed_rows
 from unit.worlds import PROJECT, Shop, base_table, name, shop
 
@@ -17,7 +17,7 @@ def grown(of: Shop, table: str, size: int | str) -> None:
 
 def read_by(of: Shop, *include: str, all_tests: bool = False) -> int | None:
     planned = of.plan(*include)
-    return bytes_read(planned, seed_rows(planned), all_tests=all_tests)
+    return bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), seed_rows(planned))
 
 
 def test_each_table_below_the_steps_counts_once(tmp_path: Path) -> None:
@@ -61,3 +61,6 @@ def test_what_data_tests_read_counts(tmp_path: Path) -> None:
     base_table(of.catalog, "raw.rates")
     grown(of, "raw.rates", 50)
     assert read_by(of, "+daily") == 1050
+    world = of.world()
+    assert bytes_of(world, read_by_tests(world.graph, world.graph.tests)) == 50  # its storage does not exist yet
+    assert bytes_of(world, read_by_mvs(world.graph, [world.graph.model("model.shop.daily")])) == 1000

@@ -19,7 +19,7 @@ from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.cuts import Cut
 from mvbuild.incremental.kept_views import KeptInput
 from mvbuild.incremental.rewrite import Append, Bag
-from mvbuild.incremental.row_query import row_query
+from mvbuild.incremental.row_query import RowQuery, row_query
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.question import question
@@ -155,8 +155,8 @@ class _Refresh:
         if difference:
             raise NotIncremental("round-trip-unproven", difference)
 
-    def _inputs(self, choice: StrategyChoice, name: str, place: StagingArea) -> RefreshInputs:
-        return RefreshInputs(session=self.session, node=name, choice=choice, place=place)
+    def _inputs(self, choice: StrategyChoice, name: str, place: StagingArea, above: RowQuery | None = None) -> RefreshInputs:
+        return RefreshInputs(session=self.session, node=name, choice=choice, place=place, above=above)
 
     # --- one view -----------------------------------------------------------------------------------------------------------------
 
@@ -172,9 +172,8 @@ class _Refresh:
         if choice.is_no_change:
             return self._same(table, choice, summary, computed.definition)
         place = self.places.of(self.session, table, _layout(table.schema))
-        inputs = self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", place)
-        inputs.above = row_query(self.plan.division.shape, cut.leaf)
-        outcome = carried_out(inputs, summary)
+        above = row_query(self.plan.division.shape, cut.leaf)
+        outcome = carried_out(self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", place, above), summary)
         if outcome.is_empty:
             drop_branches(self.session.catalog, table, (place.branch,) if place.branch else ())
             return replace(self._same(table, choice, summary, computed.definition), outcome=outcome)

@@ -2,7 +2,7 @@
 
 In: a project directory, or the `Graph` that `compile` returned. Out: values of the stages. There is one module per kind of question.
 
-Read first: `refreshes.py` (plan, status, run, verify), `of_project.py` (a project as a caller gives it), `frames.py` (read, sql, show).
+Read first: `refreshes.py` (plan, status, verify), `runs.py` (run), `frames.py` (read, sql, show).
 
 >>> from mvbuild import api                                   # doctest: +SKIP
 >>> result = api.run("shop", select=["+revenue_daily"])       # doctest: +SKIP
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from mvbuild.api.documentation import build_docs, live_freshness
     from mvbuild.api.engines import stop_warm_engines, warm_engines
     from mvbuild.api.frames import read, show, sql
-    from mvbuild.api.refreshes import explain, plan, run, status, verify
+    from mvbuild.api.refreshes import explain, plan, status, verify
     from mvbuild.api.reviews import review
+    from mvbuild.api.runs import run
     from mvbuild.api.sessions import catalog_of
     from mvbuild.api.storages import drop, history, maintain, migrate, rollback
     from mvbuild.api.testing import test
@@ -71,8 +72,9 @@ _MODULES = {
     "mvbuild.api.documentation": "build_docs live_freshness",
     "mvbuild.api.engines": "stop_warm_engines warm_engines",
     "mvbuild.api.frames": "read show sql",
-    "mvbuild.api.refreshes": "explain plan run status verify",
+    "mvbuild.api.refreshes": "explain plan status verify",
     "mvbuild.api.reviews": "review",
+    "mvbuild.api.runs": "run",
     "mvbuild.api.sessions": "catalog_of",
     "mvbuild.api.storages": "drop history maintain migrate rollback",
     "mvbuild.api.testing": "test",

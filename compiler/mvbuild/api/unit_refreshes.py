@@ -12,7 +12,7 @@ from pathlib import Path
 from mvbuild.adapters import session_beside, start_engine
 from mvbuild.api.compilation import compile
 from mvbuild.api.frames import read
-from mvbuild.api.refreshes import run
+from mvbuild.api.runs import run
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.lineage.types import of_iceberg, text

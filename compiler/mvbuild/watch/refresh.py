@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mvbuild.api.lineage_events import with_lineage
-from mvbuild.api.refreshes import plan_nodes, require_contracts
+from mvbuild.api.refreshes import plan_nodes
+from mvbuild.api.runs import require_contracts
 from mvbuild.api.sessions import OnEvent
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.model import Reason

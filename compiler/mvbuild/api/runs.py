@@ -1,0 +1,148 @@
+"""project -> RunResult: what is stale is refreshed, tested and published, and the artifacts of that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mvbuild.api.compilation import write_artifacts
+from mvbuild.api.lineage_events import with_lineage
+from mvbuild.api.of_project import Project, graph_of, states_of
+from mvbuild.api.refreshes import plan
+from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.graph.model import Graph
+from mvbuild.plan.amount import bytes_of, read_by_plan
+from mvbuild.plan.model import Plan
+from mvbuild.plan.seeds import seed_rows
+from mvbuild.ports.catalog import Catalog
+from mvbuild.refresh.atomic import require_atomic
+from mvbuild.refresh.pending_commits import PendingCommits
+from mvbuild.refresh.result import RunResult
+from mvbuild.refresh.run import run_plan
+from mvbuild.refresh.session import RunSession
+from mvbuild.selection.select import select_all
+
+# Imports that only some runs need are where they are used: a run that finds nothing to do would otherwise take twice as long.
+
+
+def run(
+    project: Project = ".",
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    full_refresh: bool = False,
+    fail_fast: bool = False,
+    prune: bool = False,
+    atomic: bool | None = None,
+    all_tests: bool = False,
+    threads: int | None = None,
+    spark: Any = None,
+    ends_process: bool = False,
+    on_event: OnEvent = ignore_event,
+    arguments: Mapping[str, Any] | None = None,
+) -> RunResult:
+    """Refresh what is stale. With `spark`, that session is used and left running. With `prune`, what remains of models that the project no
+    longer has is dropped afterwards. With `atomic`, everything is published in one commit at the end of the run, or nothing if anything
+    failed; None: as the project configures it. With `all_tests`, the selected data tests that belong to no refresh of this run follow. With
+    `ends_process`, the process does nothing else, so that Spark is started for what this run reads."""
+    clock = SystemClock()
+    started_ms, began = clock.now_ms(), clock.monotonic()
+    select, exclude = tuple(select), tuple(exclude)
+    if prune and (select or exclude):
+        raise ProjectError([error("command-line", "--prune cannot be combined with --select or --exclude")])
+    graph = graph_of(project)
+    if prune and graph.project.branch is not None:
+        raise ProjectError([error("command-line", "--prune cannot be combined with --branch")])
+    catalog = catalog_of(graph)
+    together = graph.project.publish == "atomic" if atomic is None else atomic
+    if together:
+        require_atomic(graph, catalog.atomic)
+    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
+    _require_possible(graph, planned)
+    rows = seed_rows(planned)
+    is_for_this = ends_process and planned.needs_engine
+    reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), rows) if is_for_this else None
+    with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
+        session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
+        planned = _started(session, planned)
+
+        def work(told: OnEvent) -> RunResult:
+            done = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
+            return _tested(planned, session, done, select, exclude, fail_fast=fail_fast, on_event=told) if all_tests else done
+
+        result = with_lineage(session, on_event, work)
+    renamed = tuple(pair for r in planned.renames for pair in r.names.items())
+    result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
+    if prune and result.ok:
+        result = _pruned(graph, catalog, result)
+    # Include the time before the first step, above all the start of Spark.
+    result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
+    which = "build" if all_tests else "run"
+    write_artifacts(planned.world.graph, result, arguments={"which": which, **(arguments or {})})
+    return result
+
+
+def _require_possible(graph: Graph, planned: Plan) -> None:
+    """Nothing is touched if the plan cannot be carried out as a whole."""
+    if graph.project.branch is not None:
+        from mvbuild.lifecycle.branches import require_branchable
+
+        require_branchable(planned)
+    require_contracts(planned)
+
+
+def _started(session: RunSession, planned: Plan) -> Plan:
+    """The plan after renames. If Spark cannot start, nothing is touched."""
+    if planned.needs_engine:
+        _ = session.engine
+    if planned.renames:
+        from mvbuild.lifecycle.rename import rename
+
+        planned = rename(session, planned)
+    return planned
+
+
+def _tested(
+    planned: Plan,
+    session: RunSession,
+    done: RunResult,
+    select: Iterable[str],
+    exclude: Iterable[str],
+    *,
+    fail_fast: bool,
+    on_event: OnEvent,
+) -> RunResult:
+    """With the selected data tests that no refresh needed."""
+    from mvbuild.refresh.testing import with_other_tests
+
+    chosen, _ = select_all(planned.world.graph, select, exclude, states_of(planned.world))
+    return with_other_tests(session, done, chosen, fail_fast=fail_fast, on_event=on_event)
+
+
+def require_contracts(planned: Plan) -> None:
+    """Nothing is touched if a model of the plan does not have the columns of its contract, by the current catalog."""
+    graph = planned.world.graph
+    contracts = frozenset(graph.contracts)
+    enforced = [s.node for s in planned.steps if s.node in contracts]
+    if enforced:
+        from mvbuild.lineage.bind import bind
+        from mvbuild.lineage.schemas import of_states
+
+        found = bind(graph, of_states(planned.world.observed.states), only=enforced)
+        broken = [d for d in found.diagnostics if d.code == "broken-contract"]
+        if broken:
+            raise ProjectError(broken)
+
+
+def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
+    """The run has just changed the catalog, so it is read again."""
+    from mvbuild.lifecycle.drop import drop_all
+    from mvbuild.lifecycle.removed_models import find_removed
+
+    world = observed(graph, catalog)
+    with explained(graph):
+        dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
+    names = tuple(name for d in dropped for name in d.names)
+    return replace(result, dropped=names, diagnostics=(*result.diagnostics, *diagnostics))

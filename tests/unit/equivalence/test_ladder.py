@@ -77,6 +77,7 @@ def test_a_proof_of_what_no_text_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proven(compare(old, new), None, old, new).message == NAMES  # type: ignore[arg-type]
 
 
+@pytest.mark.proof
 def test_generated_edits_are_on_one_rung_in_both_directions() -> None:
     """And knowing the columns of the tables takes no edit off its rung."""
     schema = {"t": ("id", "a", "b"), "u": ("id", "x", "y")}

@@ -248,6 +248,7 @@ def test_the_schema_describes_every_field() -> None:
             assert json.dumps(field.doc, ensure_ascii=False) in described
 
 
+@pytest.mark.proof
 def test_the_schema_takes_and_refuses_what_the_check_does() -> None:
     raw = everything()
     assert valid(SCHEMA, raw)

@@ -137,6 +137,7 @@ def test_when_the_clock_moves_next(made: Shop) -> None:
     assert next_move_ms(made.world()) == round(datetime(2026, 1, 31, 13, tzinfo=ZoneInfo("UTC")).timestamp() * 1000)
 
 
+@pytest.mark.proof
 def test_the_days_after_each_other(made: Shop) -> None:
     for _ in range(31):
         made.clock.at_ms += round(timedelta(days=1) / timedelta(milliseconds=1))

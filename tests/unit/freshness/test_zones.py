@@ -111,6 +111,7 @@ def test_without_instants_dates_and_functions_are_free() -> None:
     assert dependence_on_zone(["SELECT year(ts) AS y, CAST(ts AS STRING) AS s, id FROM raw.b UNION ALL SELECT 1, '2', 3"], [B]) == ""
 
 
+@pytest.mark.proof
 def test_no_random_query_that_differs_is_taken_for_the_same() -> None:
     random, db, seen = Random(12), connected(), Counter[tuple[bool, bool]]()
     for _ in range(1500):

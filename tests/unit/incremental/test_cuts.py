@@ -24,6 +24,7 @@ PER_CUSTOMER = "SELECT customer_id, sum(amount) AS s FROM {orders} GROUP BY cust
 GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("query", "views"),
     [
@@ -123,6 +124,7 @@ def test_what_limit_sorts_by(query: str, order: list[str] | None) -> None:
 CASES = int(os.environ.get("MVBUILD_CUT_CASES", "25"))
 
 
+@pytest.mark.proof
 def test_random_queries_through_auxiliary_views() -> None:
     connection = connected()
     seen = 0
@@ -170,6 +172,7 @@ FIRST = "SELECT x.k, y.v FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY y.v, x.k LI
 ONE = "SELECT g, s FROM (SELECT g, sum(v) AS s FROM {b} GROUP BY g) AS q WHERE s < (SELECT sum(k) FROM {a}) ORDER BY s, g LIMIT 2"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("query", [SUMS, LATEST, VALUES, f"{VALUES} AND v > 100", FIRST, ONE, HIDDEN, RENAMED, MOST])
 def test_what_faults_are_planted_in_is_right(query: str) -> None:
     for required in (frozenset(), frozenset({"v"})):
@@ -178,11 +181,13 @@ def test_what_faults_are_planted_in_is_right(query: str) -> None:
         assert not found.wrong, found.wrong[0]
 
 
+@pytest.mark.proof
 def test_a_column_that_stays_required_after_an_outer_join_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts._Cutter, "_required", lambda self: self.shape.required)
     assert played(LATEST, frozenset({"v"})).wrong
 
 
+@pytest.mark.proof
 def test_a_view_without_its_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept(self: Any, relation: Any) -> Any:
         made = KEPT(self, relation)
@@ -216,6 +221,7 @@ def _of_all_groups(totals: tuple[Item, ...]) -> tuple[Item, ...]:
     return tuple(Item(item.name, exp.Count(this=exp.Star())) for item in totals)
 
 
+@pytest.mark.proof
 def test_a_limit_dropped_where_there_are_more_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "has_one_row", lambda relation: True)
     assert played(FIRST).wrong

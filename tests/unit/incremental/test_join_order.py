@@ -69,13 +69,14 @@ def test_an_outer_join_is_one_table_for_the_others() -> None:
 # On DuckDB: tables in any order, with conditions between any of them.
 
 
+@pytest.mark.proof
 def test_every_strategy_is_right() -> None:
     connection = connected()
-    found = [seen(random_case(seed), connection, ("affected-keys", "bag")) for seed in range(50)]
+    found = [seen(random_case(seed), connection, ("affected-keys", "bag")) for seed in range(25)]
     for one in found:
         assert not one.wrong, one.wrong[0]
     taken = Counter(strategy for one in found for strategy, code in one.codes.items() if code == "accepted")
-    assert min(taken["bag"], taken["affected-keys"]) > 20, taken
+    assert min(taken["bag"], taken["affected-keys"]) > 10, taken
 
 
 def wrong(seeds: range) -> list[str]:
@@ -89,10 +90,12 @@ def wrong(seeds: range) -> list[str]:
     return found
 
 
+@pytest.mark.proof
 def test_the_rows_are_the_same() -> None:
     assert wrong(range(250)) == []
 
 
+@pytest.mark.proof
 def test_products_are_left_only_where_nothing_connects_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     def left() -> list[int]:
         connection = connected()
@@ -105,12 +108,14 @@ def test_products_are_left_only_where_nothing_connects_the_tables(monkeypatch: p
     assert sum(one < other for one, other in zip(now, written, strict=True)) >= 10
 
 
+@pytest.mark.proof
 def test_a_lost_condition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     true = join_order.conjunction
     monkeypatch.setattr(join_order, "conjunction", lambda parts: true(parts[:1]))
     assert wrong(range(250))
 
 
+@pytest.mark.proof
 def test_an_outer_join_taken_for_an_inner_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     true = join_order._flat
 

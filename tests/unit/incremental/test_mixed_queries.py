@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from unit.incremental.on_cuts import through_cuts
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import ACCEPTED, seen
 from unit.incremental.queries import MIXED, generated
+
+pytestmark = pytest.mark.proof
 
 CASES = 60
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mvbuild import api
-from mvbuild.api import refreshes, sessions
+from mvbuild.api import runs, sessions
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from unit.cli.bad_input import call
 from unit.worlds import PROJECT, Shop, append, compiled, shop
@@ -171,7 +171,7 @@ def test_the_total_time_has_the_start_of_spark_in_it(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: made.catalog)
     monkeypatch.setattr(sessions, "start_engine", start)
     monkeypatch.setattr(sessions, "SystemClock", Clock)
-    monkeypatch.setattr(refreshes, "SystemClock", Clock)
+    monkeypatch.setattr(runs, "SystemClock", Clock)
     result = api.run(tmp_path)
     assert result.ok
     assert 30 < result.seconds < 40

@@ -71,7 +71,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     root = tmp_path_factory.mktemp("lake")
     file, warehouse = root / "catalog.db", root / "warehouse"
     properties = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": warehouse.as_uri()}
-    # With less memory, the JVM of many tests collects garbage for a third of its time.
+    # With 1 GB, the JVM of many tests collects garbage for more than a quarter of its time.
     java = {name: f"{options} -Xms1g -Xmn600m" for name, options in quick.JVM.items()}
     spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1800m", **java, **quick.QUERIES, **OF_VERSION})
     target = Target(name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True)

@@ -14,8 +14,6 @@ from mvbuild.project.seeds import SeedRows
 
 _VALUE = 8
 """The size of a value of a seed that has no table yet."""
-
-
 _NOTHING: Mapping[NodeId, SeedRows] = MappingProxyType({})
 
 
@@ -27,7 +25,7 @@ def bytes_of(world: World, tables: Iterable[NodeId], loaded: Mapping[NodeId, See
 
 
 def read_by_plan(planned: Plan, *, all_tests: bool) -> Iterator[NodeId]:
-    """`all_tests`: whether data tests without a refresh run too."""
+    """By its refreshes and their data tests. `all_tests`: those that belong to no refresh run too."""
     graph = planned.world.graph
     nodes = (graph.nodes[step.node] for step in planned.changes)
     yield from read_by_mvs(graph, (node for node in nodes if isinstance(node, ModelNode)))

@@ -98,7 +98,7 @@ class Engine(Protocol):
 
     def explain(self, sql: str, *, physical: bool = True) -> str:
         """The text of EXPLAIN EXTENDED of a query. An engine may return an error message instead of a plan. Without `physical`, the
-        optimized plan is enough."""
+        text may have the optimized plan alone."""
 
     def frame(self, sql: str) -> Any:
         """The query as the engine's own DataFrame, for callers who continue with it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mvbuild.freshness.observed import World
 from mvbuild.incremental.algebra import projected
@@ -293,16 +294,20 @@ class _Refresh:
         return choice
 
     def _query(self, choice: StrategyChoice, views: Sequence[WrittenView], summary: Mapping[str, str]) -> WriteOutcome:
-        """Its change was computed with the last view if it only picks from the rows of that, and follows it from the same snapshot."""
+        inputs, rows = self._inputs(choice, self.prepared.pinned.node.id, self.place), self._computed_with(views[-1], choice)
+        done = write_values(inputs, summary, *rows) if rows is not None and may_be_few(inputs) else None
+        return done if done is not None else carried_out(inputs, summary)
+
+    def _computed_with(self, view: WrittenView, choice: StrategyChoice) -> tuple[Any, Any] | None:
+        """The rows that the query loses and gets, if they were computed with the last view: from the snapshot of it that the MV names, and
+        nothing else that the query reads has changed."""
         assert choice.inputs is not None
         assert choice.rewrite is not None
-        inputs, view = self._inputs(choice, self.prepared.pinned.node.id, self.place), views[-1]
         leaf = self.plan.division.cuts[-1].leaf
-        is_since = view.commit is not None and choice.inputs.inputs[leaf].old == view.commit.expect_snapshot_id
-        rows = view.outcome.change_above if view.outcome is not None and is_since and set(choice.changes) == {leaf} else None
-        is_of_rows = isinstance(choice.rewrite.write, Append | Bag) and may_be_few(inputs)
-        done = write_values(inputs, summary, *rows) if rows is not None and is_of_rows else None
-        return done if done is not None else carried_out(inputs, summary)
+        if view.outcome is None or view.commit is None or set(choice.changes) != {leaf}:
+            return None
+        is_since = choice.inputs.inputs[leaf].old == view.commit.expect_snapshot_id
+        return view.outcome.change_above if is_since and isinstance(choice.rewrite.write, Append | Bag) else None
 
     def _in_full(self, choice: StrategyChoice, summary: Mapping[str, str]) -> None:
         shape = self.plan.division.shape

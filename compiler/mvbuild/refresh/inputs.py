@@ -63,7 +63,7 @@ class RefreshInputs:
     choice: StrategyChoice
     place: StagingArea
     above: RowQuery | None = None
-    """A query over the rows that are written, whose change is computed with them if they are few."""
+    """A query over the storage. If few rows of the storage change, its own change is computed in the same statement."""
     change_above: tuple[Any, Any] | None = None
     """The rows that this query loses and gets, after they were computed."""
     known: dict[tuple[str, str], Bounds] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class WriteOutcome:
     removed: int | None
     statements: tuple[str, ...]
     change_above: tuple[Any, Any] | None = None
-    """See `RefreshInputs`."""
+    """The rows that a query over the storage loses and gets, see `RefreshInputs.above`."""
 
     @property
     def is_empty(self) -> bool:

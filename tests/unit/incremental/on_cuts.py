@@ -1,27 +1,29 @@
 """A generated case -> the same query refreshed through auxiliary views, on DuckDB: each view by a strategy, and then the query over them.
 
 What must hold for every strategy of the query: its storage has the rows that the query returns over the refreshed auxiliary views, and these are the
-rows of the user's query.
+rows of the user's query. A query that only picks from the rows of its last view must also return them for each row by itself.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
 
-from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, leaves, walk, with_children
+from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_children
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cuts import Cut, Division, divided
 from mvbuild.incremental.delta import nondeterministic_part
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.row_query import RowQuery, row_query
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import STRATEGIES
-from unit.incremental.on_duckdb import SQL_TYPES, OnDuckDB, Table, like_spark
+from unit.incremental.on_duckdb import SQL_TYPES, OnDuckDB, Row, Table, bag, like_spark
 from unit.incremental.oracle import ACCEPTED, Wrong
 from unit.incremental.queries import Generated
 
@@ -52,6 +54,8 @@ class Through:
     codes: list[tuple[str, str, str]] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
     cuts: int = 0
+    picked: int = 0
+    """Queries that only pick from the rows of their view."""
 
 
 def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: int) -> Through:
@@ -142,6 +146,23 @@ def _play(case: Generated, ready: OnDuckDB, division: Division, chance: random.R
             wrong(strategy, str(got))
         elif code == ACCEPTED and got != want and not outer.is_full(got):
             wrong(strategy, f"too many: {got - want}, missing: {want - got}")
+    of_rows = row_query(division.shape, division.cuts[-1].leaf)
+    if of_rows is not None:
+        found.picked += 1
+        got = _of_each_row(of_rows, tables[-1], ready.connection)
+        if got != want:
+            wrong("each row by itself", f"too many: {got - want}, missing: {want - got}")
+
+
+def _of_each_row(query: RowQuery, view: Table, connection: duckdb.DuckDBPyConnection) -> Counter[Row]:
+    """Rows that are not there count for nothing, whatever they hold."""
+    columns = {name: column(name) for name in view.columns}
+    parts = [like_spark(one.sql("duckdb")) for one in query.of(columns, column("is_row"))]
+    rows = " UNION ALL ".join(
+        f'SELECT *, {is_row} AS "is_row" FROM "{view.name}_{at}"' for is_row, at in (("true", "new"), ("false", "old"))
+    )
+    found = connection.execute(f"SELECT {', '.join(parts)} FROM ({rows}) AS q").fetchall()
+    return bag([row[1:] for row in found if row[0]])
 
 
 def _outcomes(ready: OnDuckDB, chance: random.Random) -> Iterator[tuple[str, str, Any]]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import cuts, queries
-from mvbuild.incremental.algebra import Item, Limit, Pivot, Scan, walk
+from mvbuild.incremental import cuts, queries, row_query
+from mvbuild.incremental.algebra import Item, Limit, Pivot, Scan, conjunction, walk
 from mvbuild.incremental.cuts import divided
 from mvbuild.incremental.distinct_groups import _Drafted
 from mvbuild.incremental.reasons import Refused
@@ -127,12 +127,14 @@ CASES = int(os.environ.get("MVBUILD_CUT_CASES", "25"))
 @pytest.mark.proof
 def test_random_queries_through_auxiliary_views() -> None:
     connection = connected()
-    seen = 0
+    seen = picked = 0
     for seed in range(4_000_000, 4_000_000 + CASES):
         found = through_cuts(generated(seed), connection, seed)
         assert not found.wrong, found.wrong[0]
         seen += found.cuts
+        picked += found.picked
     assert seen > CASES // 2
+    assert picked > CASES // 10
 
 
 # --- planted faults ------------------------------------------------------------------------------------------------------------------
@@ -152,6 +154,7 @@ def played(query: str, required: frozenset[str] = frozenset()) -> Through:
         one = through_cuts(Generated(seed, query, (keys, values), frozenset(), "inserts"), connected(), seed)
         found.wrong += one.wrong
         found.cuts += one.cuts
+        found.picked += one.picked
     return found
 
 
@@ -200,6 +203,15 @@ def test_a_view_without_its_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 KEPT = cuts._Cutter._kept
+ABOVE = "SELECT g, s / n AS mean FROM (SELECT g, sum(v) AS s, count(*) AS n FROM {b} GROUP BY g) AS q WHERE s > 3 AND n > 1"
+
+
+@pytest.mark.proof
+def test_conditions_of_a_row_that_do_not_count_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert played(ABOVE).picked
+    assert not played(ABOVE).wrong
+    monkeypatch.setattr(row_query, "conjunction", lambda parts: conjunction(parts[:1]))
+    assert any(one.strategy == "each row by itself" for one in played(ABOVE).wrong)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ _ALL_FIELDS = Lock()
 
 
 def optimized(session: Any, sql: str) -> str:
-    """The same with the optimized plan alone, in this process: EXPLAIN also plans the execution, which takes about as long."""
+    """The same, but in this process with the optimized plan alone: EXPLAIN also plans the execution, which takes about as long."""
     if is_remote(session):
         return explained(session, sql)
     plan = query(session, sql)._jdf.queryExecution().optimizedPlan().treeString()

@@ -460,6 +460,8 @@ def test_the_optimized_plan_alone_is_that_of_explain(lake: Any) -> None:
         assert "Physical Plan" not in other
         assert not plan_difference(one, other, physical=False)
     assert plan_difference(one, engine.explain("SELECT id FROM lake.eng.plans", physical=False), physical=False)
+    with pytest.raises(QueryError, match="Division by zero"):
+        engine.explain("SELECT 1 / 0 AS a", physical=False)
 
 
 def test_a_plan_over_spark_connect_has_all_columns(lake: Any) -> None:

@@ -97,8 +97,8 @@ class Engine(Protocol):
         included, because they differ between versions and machines."""
 
     def explain(self, sql: str, *, physical: bool = True) -> str:
-        """The text of EXPLAIN EXTENDED of a query. An engine may return an error message instead of a plan. Without `physical`, the
-        text may have the optimized plan alone."""
+        """The text of EXPLAIN EXTENDED of a query. Without `physical`, it may have the optimized plan alone. For a query that
+        cannot be planned, this raises QueryError or returns an error message."""
 
     def frame(self, sql: str) -> Any:
         """The query as the engine's own DataFrame, for callers who continue with it."""

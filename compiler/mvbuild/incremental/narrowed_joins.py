@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mvbuild.incremental.algebra import Explode, Filter, Join, Project, Relation, Scalar, Scan, column, walk, with_children
+from mvbuild.incremental.algebra import Explode, Filter, Join, Project, Relation, Scalar, Scan, column, with_children
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.restrict import Key, equal_columns, restricted
 from mvbuild.incremental.rewrite import Rewrite, with_more_statements
@@ -41,9 +41,10 @@ class _Narrowing:
     number: int = 0
     ctes: list[Cte] = field(default_factory=list)
     """The statements that the last relations read."""
+    _known: dict[Relation, bool] = field(default_factory=dict)
 
     def of(self, relation: Relation) -> Relation:
-        spine, base = _spine(relation)
+        spine, base = self._spine(relation)
         partners = [self._partner(join, base) for join in spine]
         if not any(one is not None for one in partners):
             return with_children(relation, tuple(map(self.of, relation.children)))
@@ -54,7 +55,7 @@ class _Narrowing:
         self.ctes.append(cte)
         made: Relation = cte.ref
         for operator, keys in zip(reversed(spine), reversed(partners), strict=True):
-            children = [made if _has_changed(child) else child for child in operator.children]
+            children = [made if self._has_changed(child) else child for child in operator.children]
             if keys:
                 children = [child if child is made else restricted(child, keys, cte.ref) for child in children]
             made = with_children(operator, tuple(children))
@@ -65,33 +66,35 @@ class _Narrowing:
         with the base itself, because Spark knows how few rows that has once it is computed. None if nothing is to be restricted."""
         if not isinstance(operator, Join) or operator.kind not in ("inner", "left"):
             return None
-        other = operator.left if _has_changed(operator.right) else operator.right
+        other = operator.left if self._has_changed(operator.right) else operator.right
         pairs = [pair if other is operator.right else pair[::-1] for pair in equal_columns(operator)]
         keys = [Key(column(theirs), own) for own, theirs in pairs if own in base.columns]
         if not keys or not self.is_large(other):
             return None
         return [] if base in operator.children else keys
 
-
-def _spine(relation: Relation) -> tuple[list[Relation], Relation]:
-    """The joins with tables that did not change, from the top, and linear operators between them; and what changed below."""
-    spine: list[Relation] = []
-    while _has_changed(relation):
-        if isinstance(relation, Join):
-            changed = [_has_changed(side) for side in relation.children]
-            if all(changed) or relation.kind == "full" or (changed[1] and relation.kind != "inner"):
+    def _spine(self, relation: Relation) -> tuple[list[Relation], Relation]:
+        """The joins with tables that did not change, from the top, and linear operators between them; and what changed below."""
+        spine: list[Relation] = []
+        while self._has_changed(relation):
+            if isinstance(relation, Join):
+                changed = [self._has_changed(side) for side in relation.children]
+                if all(changed) or relation.kind == "full" or (changed[1] and relation.kind != "inner"):
+                    break
+                below = relation.right if changed[1] else relation.left
+            elif type(relation) is Project or isinstance(relation, Filter | Scalar | Explode):
+                below = relation.children[0]
+            else:
                 break
-            below = relation.right if changed[1] else relation.left
-        elif type(relation) is Project or isinstance(relation, Filter | Scalar | Explode):
-            below = relation.children[0]
-        else:
-            break
-        spine.append(relation)
-        relation = below
-    while spine and not isinstance(spine[-1], Join):
-        relation = spine.pop()
-    return spine, relation
+            spine.append(relation)
+            relation = below
+        while spine and not isinstance(spine[-1], Join):
+            relation = spine.pop()
+        return spine, relation
 
-
-def _has_changed(relation: Relation) -> bool:
-    return any(isinstance(node, Scan) and node.version in ("plus", "minus") for node in walk(relation))
+    def _has_changed(self, relation: Relation) -> bool:
+        found = self._known.get(relation)
+        if found is None:
+            is_change = isinstance(relation, Scan) and relation.version in ("plus", "minus")
+            found = self._known[relation] = is_change or any(map(self._has_changed, relation.children))
+        return found

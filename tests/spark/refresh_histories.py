@@ -31,7 +31,7 @@ from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.incremental import choose, sizes
 from mvbuild.incremental.strategies import COMPLETE
-from mvbuild.refresh import few_rows, inputs, near_rows
+from mvbuild.refresh import inputs, near_rows
 from spark.history_cases import MODES, Case, Step, before_spark_4, made, smaller
 from spark.history_features import ELSEWHERE, SESSION_STEPS, STORAGE_STEPS, UNSTEADY, VIEW_STEPS
 from spark.history_judge import Failed, Judge, Rows, filled
@@ -140,8 +140,7 @@ def as_if_large(*, many_changed: bool = False) -> Iterator[None]:
         ):
             patch.setattr(module, name, 0)
         if many_changed:
-            patch.setattr(few_rows, "MAX_CHANGED", -1)
-            patch.setattr(sizes, "FEW_STORED", 0)
+            patch.setattr(sizes.StorageSize, "changes_in_few", lambda *_: False)
         yield
 
 

@@ -78,7 +78,7 @@ def full_cost(root: Relation, sizes: Sizes) -> Cost:
 def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes, *, is_proven: bool) -> Cost:
     """Each statement once: the tables that it reads, less where keys restrict them. `is_proven`: Spark has confirmed the query before."""
     held = sizes.storage
-    is_fetched = held.is_fetched and not sizes.moved and (sizes.has_few_changes or held.has_few_rows)
+    is_fetched = held.is_fetched and sizes.changes_in_few
     valued = by_value(rewrite) if is_fetched and held.is_searched_here else None
     computed = valued or difference
     total = sum((_cost(relation, sizes, narrowed=False) for relation in computed.relations), Cost(bytes=0, rows=0))

@@ -12,6 +12,7 @@ from mvbuild.incremental.inputs import Input, ReadChange, total
 from mvbuild.incremental.statements import STORAGE
 from mvbuild.ports.changes import Side, TableChange, ValueRange, is_plain
 from mvbuild.ports.states import TableState
+from mvbuild.storage.history import ROWS_REMOVED
 
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
 """Microseconds to read a row, a value of it, and a value of variable length."""
@@ -27,6 +28,8 @@ FEW = 10_000
 and written faster where they are."""
 FEW_STORED = FEW // 2
 """A storage with up to this many rows is expected to change in few, however many rows changed below: all of it may be replaced."""
+FEW_LAST = FEW // 4
+"""If up to this many rows of a storage changed with its last refresh, few are expected to change again."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
 READ_ONCE = 3_000_000
@@ -85,10 +88,17 @@ class StorageSize:
         """Whether few rows are fetched from the engine: nested values are not."""
         return all(is_plain(field["type"]) for field in self.table.schema["fields"])
 
+    def changes_in_few(self, changed: int) -> bool:
+        """Whether few rows of it are expected to change, if this many changed below: these are few, or it has few, or few changed when it
+        was written last. Not if the number of its rows is unknown."""
+        return changed <= FEW or 0 < self.rows <= FEW_STORED or (changed <= MANY and self._changed_last <= FEW_LAST)
+
     @property
-    def has_few_rows(self) -> bool:
-        """Whether few rows of it change, whatever changed below. Not if its number of rows is unknown."""
-        return 0 < self.rows <= FEW_STORED
+    def _changed_last(self) -> int:
+        """How many rows the last write added and removed: all rows, if it was a full refresh. Many if it does not say."""
+        snapshot = self.table.current_snapshot
+        counts = [snapshot.summary[key] for key in ("added-records", ROWS_REMOVED) if key in snapshot.summary] if snapshot else []
+        return sum(map(int, counts)) if counts and self.rows else MANY
 
     @property
     def is_searched_here(self) -> bool:
@@ -112,8 +122,9 @@ class Sizes:
     """Whether a clock moved: how many rows it lets in or out is not known."""
 
     @property
-    def has_few_changes(self) -> bool:
-        return not self.moved and self.rows_changed <= FEW
+    def changes_in_few(self) -> bool:
+        """Whether few rows of the storage are expected to change."""
+        return not self.moved and self.storage.changes_in_few(self.rows_changed)
 
     @property
     def has_many_changes(self) -> bool:

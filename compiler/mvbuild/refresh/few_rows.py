@@ -17,8 +17,8 @@ from mvbuild.names import quote
 from mvbuild.ports.changes import RowChange, is_plain
 from mvbuild.refresh.inputs import RefreshInputs
 
-MAX_ROWS = MAX_CHANGED = FEW
-"""The limits of rows that are fetched, and of rows that may have changed below if it is not known how many rows of the storage change."""
+MAX_ROWS = FEW
+"""The limit of rows that are fetched."""
 MAX_ROW_BYTES = 2_000
 """The limit of the average size of a row in a storage that is not small: all rows are in memory at once."""
 _REMOVED, _ADDED = "is_removed", "is_added"
@@ -48,7 +48,7 @@ def may_be_few(inputs: RefreshInputs) -> bool:
     if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
         return False  # how many rows a clock lets in or out is not known
     changed = sum(change.rows for change in inputs.choice.changes.values())
-    return can_be_fetched(inputs) and (changed <= MAX_CHANGED or StorageSize(table=inputs.place.before).has_few_rows)
+    return can_be_fetched(inputs) and StorageSize(table=inputs.place.before).changes_in_few(changed)
 
 
 def can_be_fetched(inputs: RefreshInputs) -> bool:

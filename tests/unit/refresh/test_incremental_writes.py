@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from mvbuild.incremental.sizes import FEW, MANY
 from mvbuild.ports.states import TableState
-from mvbuild.refresh.few_rows import MAX_ROWS, is_better_fetched, may_be_few
+from mvbuild.refresh.few_rows import is_better_fetched, may_be_few
 from mvbuild.refresh.incremental import _Writer
+from mvbuild.storage.history import ROWS_REMOVED
 from unit.worlds import Shop, base_table
 
 
@@ -107,11 +109,22 @@ def test_a_spark_that_cannot_copy_by_position_writes_what_remains(
 
 
 @pytest.mark.parametrize(
-    ("changed", "stored", "tried"),
-    [(MAX_ROWS, "1000000", True), (MAX_ROWS + 1, "1000000", False), (MAX_ROWS + 1, "5", True), (MAX_ROWS + 1, "", False)],
+    ("changed", "summary", "tried"),
+    [
+        (FEW, {"total-records": "1000000"}, True),
+        (FEW + 1, {"total-records": "1000000"}, False),
+        (FEW + 1, {"total-records": "5"}, True),
+        (FEW + 1, {}, False),
+        # What the last refresh changed.
+        (FEW + 1, {"total-records": "1000000", "added-records": "20"}, True),
+        (FEW + 1, {"total-records": "1000000", "added-records": "20", ROWS_REMOVED: "9000"}, False),
+        (FEW + 1, {"total-records": "1000000", ROWS_REMOVED: "20"}, True),
+        (FEW + 1, {"total-records": "1000000", "added-records": "1000000"}, False),
+        (MANY + 1, {"total-records": "1000000", "added-records": "20"}, False),
+    ],
 )
-def test_when_few_rows_are_expected(tmp_path: Path, changed: int, stored: str, tried: bool) -> None:
-    table = _with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), {"total-records": stored})
+def test_when_few_rows_are_expected(tmp_path: Path, changed: int, summary: dict[str, str], tried: bool) -> None:
+    table = _with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), summary)
     choice = SimpleNamespace(changes={0: SimpleNamespace(rows=changed)}, inputs=None)
     assert may_be_few(Wanted(table, choice=choice)) == tried  # type: ignore[arg-type]
 

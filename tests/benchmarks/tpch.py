@@ -28,11 +28,11 @@ QUERIES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((Path(__file__)
 SETS = {"a": lambda sql: sql, "b": second_set}
 
 
-def models(sets: str, policy: str, only: set[str]) -> dict[str, str]:
+def models(sets: str, policy: str, only: set[str], views: str = "auto") -> dict[str, str]:
     """The files of the project."""
     chosen = {f"{name}_{kind}": SETS[kind](sql) for kind in sets for name, sql in QUERIES.items() if not only or name in only}
     files = {f"models/{name}.sql": sql for name, sql in chosen.items()}
-    return {**files, "mvbuild.yml": f"name: tpch\nmodels: {{+refresh_policy: {policy}}}\n"}
+    return {**files, "mvbuild.yml": f"name: tpch\nmodels: {{+refresh_policy: {policy}, +auxiliary_views: {views}}}\n"}
 
 
 def differs(project: Any, name: str, sql: str) -> bool:
@@ -54,7 +54,12 @@ def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: 
     of = f"{options.mode}, format v{options.format_version}"
     large = ", as if tables were large" if options.as_if_large else ""
     told = f"scale {options.scale:g}, {options.rounds} rounds, {options.fraction:.1%} changed in each, seed {options.seed}"
-    lines = [f"### {of}", "", f"{told}, refresh_policy {options.policy}{large}: {wrong or 'no'} differences.", ""]
+    lines = [
+        f"### {of}",
+        "",
+        f"{told}, refresh_policy {options.policy}, auxiliary_views {options.auxiliary_views}{large}: {wrong or 'no'} differences.",
+        "",
+    ]
     lines += [f"| query | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name in names:
         cells = [", ".join(f"{strategy} x {times}" for strategy, times in seen[name, kind].items()) or "-" for kind in kinds]
@@ -70,6 +75,7 @@ def main() -> int:
     parser.add_argument("--mode", default="merge-on-read")
     parser.add_argument("--format-version", type=int, default=2)
     parser.add_argument("--policy", default="incremental")
+    parser.add_argument("--auxiliary-views", default="auto", choices=("auto", "always", "never"))
     parser.add_argument("--sets", default="ab")
     parser.add_argument("--kinds", default="inserts,deletes,updates")
     parser.add_argument("--only", default="")
@@ -86,7 +92,7 @@ def main() -> int:
     wrong: list[str] = []
     with warm_spark(Path(f"/tmp/mvbuild-tpch-run-{options.mode}-{options.format_version}")) as spark:
         project = tables_of_tpch(spark, options.scale, format_version=options.format_version, mode=options.mode, files={})
-        project.write(models(options.sets, options.policy, only))
+        project.write(models(options.sets, options.policy, only, options.auxiliary_views))
         names = sorted(p.stem for p in (project.root / "models").glob("*.sql"))
         first = project.run(threads=options.threads)
         assert first.ok, [d.message for r in first.results for d in r.diagnostics]

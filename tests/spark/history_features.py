@@ -200,6 +200,10 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT k, sum(v) / nullif((SELECT sum(v) FROM {%a}), 0) AS share FROM {%a} GROUP BY k",
             "SELECT 'a' AS part, k, avg(v) AS mean FROM {%a} GROUP BY k UNION ALL SELECT 'b', k, avg(v) FROM {%b} GROUP BY k",
             "SELECT k, v, avg(v) AS mean FROM {%a} GROUP BY ROLLUP (k, v) HAVING count(*) > 1",
+            "SELECT y.k, y.v FROM {%b} y WHERE y.v > 0 AND y.v >= (SELECT avg(a.v) FROM {%a} a WHERE a.k = y.k)",
+            "SELECT y.k, y.v FROM {%b} y WHERE y.v > 0 AND NOT EXISTS (SELECT 1 FROM {%a} a WHERE a.k = y.k)",
+            "SELECT y.k, t.s FROM {%b} y LEFT JOIN (SELECT k, sum(v) AS s FROM {%a} GROUP BY k) t ON t.k = y.k WHERE y.v > 0",
+            "SELECT sum(x.v) / 7 AS s FROM {%a} x JOIN {%b} y ON x.k = y.k WHERE y.v > 0 AND x.v < (SELECT 2 * avg(a.v) FROM {%a} a WHERE a.k = y.k)",
             # Rows that cannot be compared: computed in full from an auxiliary view that follows the change.
             "SELECT array(CAST(max(t) AS DOUBLE)) AS most FROM (SELECT k, sum(v) AS t FROM {%a} GROUP BY k) AS q",
         ),

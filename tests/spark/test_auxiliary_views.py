@@ -34,6 +34,11 @@ QUERIES: Mapping[str, str] = {
     "by_hidden": "SELECT k FROM raw.sales GROUP BY k ORDER BY count(*) DESC, sum(id), k LIMIT 3",
     "newest": "SELECT s.id, s.v FROM raw.sales s JOIN raw.customers c ON s.k = c.id ORDER BY c.at DESC, s.k, id, v, c.country LIMIT 5",
     "above": "SELECT k, sum(v) AS t FROM raw.sales GROUP BY k HAVING sum(v) > (SELECT max(at) FROM raw.customers) ORDER BY t, k LIMIT 2",
+    "above_mean": "SELECT c.country, s.id FROM raw.sales s JOIN raw.customers c ON s.k = c.id WHERE c.country <> 'US' "
+    "AND s.v > (SELECT avg(i.v) FROM raw.sales i WHERE i.k = c.id)",
+    "silent": "SELECT id, at FROM raw.customers c WHERE country <> 'US' AND NOT EXISTS (SELECT 1 FROM raw.sales s WHERE s.k = c.id AND v > 5)",
+    "totals": "SELECT c.country, t.total FROM raw.customers c LEFT JOIN (SELECT k, sum(v) AS total FROM raw.sales GROUP BY k) t ON t.k = c.id "
+    "WHERE c.at = 1",
     "in_file": "SELECT k, sum(v) / count(*) AS mean FROM raw.sales GROUP BY k",
 }
 FILES = {
@@ -130,6 +135,8 @@ def views_of(house: Project, name: str) -> list[str]:
 def test_views_are_named_after_their_mv(house: Project) -> None:
     assert views_of(house, "ratio") == ["mart.ratio__auxiliary_1"]
     assert views_of(house, "by_country") == ["mart.by_country__auxiliary_1", "mart.by_country__auxiliary_2"]
+    # The customers, their sales, and the groups that they need.
+    assert [len(views_of(house, name)) for name in ("above_mean", "silent", "totals")] == [3, 2, 2]
 
 
 def rolled_back(house: Project, view: str) -> None:

@@ -94,7 +94,11 @@ def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storag
     if largest is None:
         return storage
     sizes = Sizes(inputs=given.inputs, changes={}, storage=StorageSize(table=storage), read=read)
-    expected = Estimator(Ranges(sizes)).flow(pruned(_ungrouped(cut.shape.root)), {}).rows
+    # Over base tables: what conditions leave of these is expected of the views too.
+    expected = Estimator(Ranges(sizes)).flow(pruned(_ungrouped(division.over_tables(cut.shape.root))), {}).rows
+    if cut.keys is not None:
+        # At most a group for each key.
+        expected = min(expected, given.inputs[cut.keys].rows)
     return _with_rows(largest.pin.table, min(1.0, expected / max(largest.rows, 1)))
 
 

@@ -7,16 +7,17 @@ in the auxiliary views.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from math import inf
 
 from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import Cut, divided, follows_deletes
+from mvbuild.incremental.cuts import Cut, Division, divided, follows_deletes, reduced
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total
@@ -54,25 +55,45 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
     if given.clock or nondeterministic_word(given.text.text) or any(variables(given.text.text)):
         # A view does not record the clock, the user or the variables with which it was computed.
         return found
-    division = divided(shape, len(given.inputs))
-    if division is None:
-        return found
-    named = tuple(zip(division.cuts, view_names(question, len(division.cuts)), strict=True))
     storage = question.world.observed.table(node.storage)
-    is_followed = shape is found.shape and storage is not None and _names(storage, given, named)
+    ways = [
+        _way(question, given, one, storage if shape is found.shape else None)
+        for divide in (divided, reduced)
+        if (one := divide(shape, len(given.inputs))) is not None
+    ]
+    chosen = _chosen(question, found, shape, given, ways) if ways else None
+    if chosen is None:
+        return found
+    plan = _planned(question, given, chosen)
+    return _expected(question, replace(found, auxiliary=plan), plan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """A way to divide a query, with the tables of its views. `is_followed` as in `AuxiliaryPlan`."""
+
+    division: Division
+    views: tuple[tuple[Cut, TableIdentifier], ...]
+    is_followed: bool
+
+
+def _way(question: Question, given: Inputs, division: Division, storage: TableState | None) -> _Way:
+    """`storage`: if its rows can be compared with what the views say."""
+    views = tuple(zip(division.cuts, view_names(question, len(division.cuts)), strict=True))
+    return _Way(division=division, views=views, is_followed=storage is not None and _names(storage, given, views))
+
+
+def _planned(question: Question, given: Inputs, way: _Way) -> AuxiliaryPlan:
     views = []
-    for cut, name in named:
+    for cut, name in way.views:
         table = question.world.observed.table(name)
         # A view that reads another one of this refresh can be judged only when that is written.
         is_later = any(leaf >= len(given.inputs) for leaf in cut.reads)
         unknown = StrategyChoice(strategy="", code="", message="depends on the views before it")
-        choice = unknown if is_later else choice_of_view(question, given, cut, table, {}, is_followed=is_followed)
+        choice = unknown if is_later else choice_of_view(question, given, cut, table, {}, is_followed=way.is_followed)
         rows, size = [total(table, table.current_snapshot_id, of) if table else None for of in ("total-records", "total-files-size")]
         views.append(PlannedView(cut=cut, name=name, choice=choice, rows=rows, bytes=size))
-    plan = AuxiliaryPlan(division=division, given=given, views=tuple(views))
-    if wanted == "auto" and not _is_wanted(question, found, shape, plan, is_followed=is_followed):
-        return found
-    return _expected(question, replace(found, auxiliary=plan), plan, is_followed=is_followed)
+    return AuxiliaryPlan(division=way.division, given=given, views=tuple(views), is_followed=way.is_followed)
 
 
 def _may_pay(question: Question, found: StrategyChoice) -> bool:
@@ -83,26 +104,39 @@ def _may_pay(question: Question, found: StrategyChoice) -> bool:
     return not found.is_incremental or bool(listed_views(storage))
 
 
-def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: AuxiliaryPlan, *, is_followed: bool) -> bool:
-    """With `auto`: under `incremental`, whatever it costs, where deletes cannot be followed otherwise; under `auto`, where the changes that
-    were seen would need a full refresh, and are clearly cheaper to follow with auxiliary views. Those that are there are kept as long as
-    they are cheaper than a full refresh: without them, the next change that needs them would compute them again."""
+def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inputs, ways: Sequence[_Way]) -> _Way | None:
+    """With `always`, the one with most views. With `auto`: under `incremental`, the simplest, whatever it costs, where deletes cannot be
+    followed otherwise; under `auto`, the cheapest, where the changes that were seen would need a full refresh, and are clearly cheaper to
+    follow with it. Views that are there are kept as long as they are cheaper than a full refresh: without them, the next change that needs
+    them would compute them again."""
+    followed = [one for one in ways if one.is_followed]
+    if question.node.model.config.auxiliary_views == "always":
+        return (followed or ways)[-1]
     if question.policy != "auto":
-        return not follows_deletes(shape)
+        return (followed or ways)[0] if not follows_deletes(shape) else None
+    for one in followed:
+        if _share(question, found, given, one) < CHEAPER:
+            return one
+    others = [] if found.is_incremental else [one for one in ways if not one.is_followed]
+    shares = [(_share(question, found, given, one), at) for at, one in enumerate(others)]
+    share, at = min(shares, default=(inf, 0))
+    return others[at] if share < CHEAPER else None
+
+
+def _share(question: Question, found: StrategyChoice, given: Inputs, way: _Way) -> float:
+    """The cost as a share of a full refresh; infinite if a view would be computed in full."""
     storage = question.world.observed.table(question.node.storage)
     assert storage is not None
     assert found.full is not None
-    if found.is_incremental and not is_followed:
-        return False
-    tables = [question.world.observed.table(one.name) for one in plan.views]
-    cost = cost_of_views(question, storage, plan.given, plan.division, tables, found.changes)
-    return cost is not None and cost.share_of(found.full) < CHEAPER
+    tables = [question.world.observed.table(name) for _, name in way.views]
+    cost = cost_of_views(question, storage, given, way.division, tables, found.changes)
+    return cost.share_of(found.full) if cost is not None else inf
 
 
-def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan, *, is_followed: bool) -> StrategyChoice:
+def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) -> StrategyChoice:
     """The choice with the strategy that is expected: the changes of the auxiliary views are known only when these are written."""
     storage = question.world.observed.table(question.node.storage)
-    if storage is None or not is_followed:
+    if storage is None or not plan.is_followed:
         # The rows of the storage cannot be the start: other ones, or those of a refresh without auxiliary views.
         is_first = found.code != "" and not found.changes
         code = found.code if is_first else "auxiliary-views-built"

@@ -89,3 +89,5 @@ class AuxiliaryPlan:
     division: Division
     given: Inputs
     views: tuple[PlannedView, ...]
+    is_followed: bool
+    """Whether the rows of the storage were computed from these views, so that the change of the views is what changes in it."""

@@ -12,11 +12,14 @@ These results are kept:
 * the groups of an aggregate below an operator that depends on every row (LIMIT, a window without PARTITION BY, a scalar subquery)
 * the rows of a join below LIMIT
 * for an aggregate of everything with `count(DISTINCT x)`, the groups of x
+
+`reduced` divides a query in another way: where rows are joined with the groups of an aggregate, as by a correlated subquery, it keeps the
+rows and the groups that they need, which are few if a condition restricts the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -26,6 +29,7 @@ from mvbuild.incremental.algebra import (
     Aggregate,
     Filter,
     Item,
+    Join,
     Limit,
     Pivot,
     Project,
@@ -34,6 +38,7 @@ from mvbuild.incremental.algebra import (
     Scan,
     Window,
     column,
+    conjunction,
     leaves,
     map_scans,
     projected,
@@ -41,6 +46,8 @@ from mvbuild.incremental.algebra import (
     walk,
     with_children,
 )
+from mvbuild.incremental.alike import likeness
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import is_unsteady
 from mvbuild.incremental.distinct_groups import distinct_groups
 from mvbuild.incremental.functions import unwrapped
@@ -49,11 +56,14 @@ from mvbuild.incremental.kinds import kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import partition_columns
 from mvbuild.incremental.same_rows import rows_text
+from mvbuild.incremental.semijoin import Reduction, is_plain, reduction
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import COMPLETE, OF_GROUPS
 from mvbuild.lineage.expression_type import type_of
 from mvbuild.lineage.types import Type
 
+_PLACE = -1
+"""In place of a part of a query."""
 _NOT_OF_TABLES = ("tinyint", "smallint", "interval")
 
 
@@ -63,6 +73,10 @@ class Cut:
 
     leaf: int
     shape: Shape
+    written: Relation | None = None
+    """The tree as the user wrote it, if the view is computed from fewer rows."""
+    keys: int | None = None
+    """The number of the view that has the keys to which its groups are restricted."""
 
     @property
     def reads(self) -> frozenset[int]:
@@ -81,15 +95,23 @@ class Division:
     @property
     def whole(self) -> Shape:
         """The query with the auxiliary views put back: what Spark compares with the user's text."""
+        shown = self.proof or self.shape
+        written = [cut.written or cut.shape.root for cut in self.cuts]
+        return replace(shown, root=self._put_back(shown.root, written))
+
+    def over_tables(self, relation: Relation) -> Relation:
+        """A part of the query or of a view, with the auxiliary views put back as they are computed."""
+        return self._put_back(relation, [cut.shape.root for cut in self.cuts])
+
+    def _put_back(self, relation: Relation, trees: Sequence[Relation]) -> Relation:
         roots: dict[int, Relation] = {}
 
         def put_back(scan: Scan) -> Relation:
             return renamed(roots[scan.leaf], scan.sources) if scan.leaf in roots else scan
 
-        for cut in self.cuts:
-            roots[cut.leaf] = map_scans(cut.shape.root, put_back)
-        shown = self.proof or self.shape
-        return replace(shown, root=map_scans(shown.root, put_back))
+        for cut, tree in zip(self.cuts, trees, strict=True):
+            roots[cut.leaf] = map_scans(tree, put_back)
+        return map_scans(relation, put_back)
 
 
 def divided(shape: Shape, tables: int) -> Division | None:
@@ -107,6 +129,28 @@ def divided(shape: Shape, tables: int) -> Division | None:
         return None
     proof = cutter.shape_of(plain, shape.outputs) if plain is not root else None
     return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, shape.outputs), proof=proof)
+
+
+def reduced(shape: Shape, tables: int) -> Division | None:
+    """Divided where rows are joined with groups that they restrict; None if they are not, or if a part cannot be kept.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> per_customer = "(SELECT customer_id, sum(amount) AS s FROM {orders} GROUP BY customer_id)"
+    >>> on = "ON o.customer_id = customers.customer_id"
+    >>> sql = f"SELECT country, s FROM {{customers}} JOIN {per_customer} AS o {on} WHERE country = 'no'"
+    >>> found = reduced(shape(sql), 2)
+    >>> [formula(cut.shape.root) for cut in found.cuts][0]
+    "filter[country = 'no'](customers)"
+    """
+    cutter = _Cutter(shape=shape, first=tables, is_followed=False)
+    try:
+        root = cutter.with_reduced_groups(shape.root)
+    except Refused:
+        return None
+    if not cutter.cuts:
+        return None
+    root = cutter.over_views(root)
+    return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, shape.outputs))
 
 
 @dataclass
@@ -146,6 +190,10 @@ class _Cutter:
             return _over(relation, self._inside(bottom))
         groups = replace(bottom, child=self.below(bottom.child))
         return _over(relation, self._groups(groups) if self._needs_parts(_over(relation, groups), groups) else groups)
+
+    def over_views(self, relation: Relation) -> Relation:
+        """The rest of a query over views that are small: its result is computed from them, without another view for it."""
+        return _over(relation, self._inside(_bottom(relation)))
 
     def below(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
         """Operators below another one. `of_all_rows`: the one above depends on every row."""
@@ -192,6 +240,52 @@ class _Cutter:
             return found.over(kept)
         self.types = known
         return relation
+
+    def with_reduced_groups(self, relation: Relation) -> Relation:
+        """The joins with groups over views of their left sides and of the groups. Raises Refused if one of them cannot be kept."""
+        found = reduction(relation, self.shape.types)
+        if found is None:
+            return with_children(relation, tuple(self.with_reduced_groups(child) for child in relation.children))
+        assert isinstance(relation, Join)
+        source = self._part(found.source, self.shape.root)
+        left = _replaced(relation.left, found.source, source)
+        if left is not source and is_plain(left):
+            left = self._part(left, _replaced(self.shape.root, relation.left, left))
+        kept = self._groups(replace(found.groups, child=self._semijoin(found, source)))
+        if not isinstance(kept, Scan):
+            raise Refused("not-mergeable", "the groups would be computed in full")
+        at = kept.leaf - self.first
+        groups = self.cuts[at].shape.root
+        assert isinstance(groups, Aggregate)
+        is_aggregate = isinstance(found.written, Aggregate)
+        written = replace(groups, child=found.groups.child) if is_aggregate else found.written
+        self.cuts[at] = replace(self.cuts[at], written=written, keys=source.leaf)
+        kept = replace(kept, sources=tuple(pair for pair in kept.sources if pair[0] in written.columns))
+        return replace(relation, left=left, right=_replaced(relation.right, found.written, kept))
+
+    def _part(self, part: Relation, root: Relation) -> Scan:
+        """A view of a part of the query, with the columns that are needed in the rest of it."""
+        place = Scan(_PLACE, tuple((name, name) for name in part.columns))
+        needed = next(node.columns for node in walk(pruned(_replaced(root, part, place))) if isinstance(node, Scan) and node.leaf == _PLACE)
+        kept = self._kept(projected(part, needed))
+        if not isinstance(kept, Scan):
+            raise Refused("not-mergeable", "the rows would be computed in full")
+        return kept
+
+    def _semijoin(self, found: Reduction, source: Scan) -> Join:
+        """The rows below the groups that have one of the keys."""
+        columns = dict(source.sources)
+        on, names = [], []
+        for value, name, is_null_safe in found.compared:
+            key = f"{name}_key"
+            self.types[key] = self.shape.types.get(name)
+            names.append((key, columns[name]))
+            side = value.copy() if isinstance(value, exp.Column) else exp.paren(value)
+            on.append((exp.NullSafeEQ if is_null_safe else exp.EQ)(this=side, expression=column(key)))
+        like = tuple(likeness(part, {**self.shape.types, **self.types}) for part in on)
+        if any(one != "same" for one in like):
+            raise Refused("not-mergeable", "the keys are compared after a cast")
+        return Join(found.groups.child, Scan(source.leaf, tuple(names)), "semi", conjunction(on), likeness=like)
 
     def _limited(self, relation: Relation) -> Relation:
         """The rows below LIMIT. If no part of them is kept, all of them are, unless they are plainly the rows of one table."""
@@ -275,6 +369,12 @@ def _bottom(relation: Relation) -> Relation:
     while isinstance(relation, Project | Filter):
         relation = relation.child
     return relation
+
+
+def _replaced(relation: Relation, old: Relation, new: Relation) -> Relation:
+    if relation is old:
+        return new
+    return with_children(relation, tuple(_replaced(child, old, new) for child in relation.children))
 
 
 def _over(relation: Relation, bottom: Relation) -> Relation:

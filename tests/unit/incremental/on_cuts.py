@@ -16,7 +16,7 @@ import duckdb
 
 from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_children
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.cuts import Cut, Division, divided
+from mvbuild.incremental.cuts import Cut, Division, divided, reduced
 from mvbuild.incremental.delta import nondeterministic_part
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
@@ -54,12 +54,14 @@ class Through:
     codes: list[tuple[str, str, str]] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
     cuts: int = 0
+    reduced: int = 0
+    """Queries in which a join restricts groups."""
     picked: int = 0
     """Queries that only pick from the rows of their view."""
 
 
 def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: int) -> Through:
-    """Both ways to cut: where it helps, and anywhere."""
+    """All ways to cut: where it helps, where joins restrict groups, and anywhere."""
     found = Through()
     if not any(table.is_changed for table in case.tables) or "{today}" in case.query:
         # No auxiliary view is kept of a query that reads the clock.
@@ -70,7 +72,10 @@ def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: i
     except (duckdb.BinderException, Refused):
         return found
     chance = random.Random(seed)
-    for division in (divided(shape, len(case.tables)), cut_anywhere(shape, len(case.tables), chance)):
+    tables = len(case.tables)
+    of_groups = reduced(shape, tables)
+    found.reduced += of_groups is not None
+    for division in (divided(shape, tables), of_groups, cut_anywhere(shape, tables, chance)):
         if division is not None:
             found.cuts += len(division.cuts)
             _play(case, ready, division, chance, found)

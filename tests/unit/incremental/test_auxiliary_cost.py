@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +15,11 @@ from mvbuild.incremental import auxiliary_views
 from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import full_cost
-from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.cuts import Division, divided, reduced
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.inputs import Input, Inputs
 from mvbuild.incremental.samples import TABLES, TYPES, shape
+from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.ports.changes import ChangePart, FileGroup, TableChange
 from mvbuild.ports.states import TableState
@@ -27,6 +28,10 @@ from unit.worlds import Shop, base_table
 
 RATIO = "SELECT customer_id, sum(amount) / count(*) AS r FROM {orders} GROUP BY customer_id"
 NEWEST = "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY country) AS r FROM {customers}) WHERE r = 1"
+ABOVE_MEAN = (
+    "SELECT sum(amount) AS total FROM {orders} JOIN {customers} USING (customer_id) WHERE country = 'no' "
+    "AND amount > (SELECT avg(i.amount) FROM (SELECT * FROM {orders}) AS i WHERE i.customer_id = customers.customer_id)"
+)
 BY_COUNTRY = f"SELECT country, sum(amount) AS s FROM {{orders}} JOIN ({NEWEST}) AS c USING (customer_id) GROUP BY country"
 READ: Any = SimpleNamespace(share=lambda *_: 0.01, range=lambda *_: None, reads_here=lambda *_: True, irrelevant=lambda *_: {})
 
@@ -59,7 +64,9 @@ def deleted(table: TableState, rows: int) -> TableChange:
     return TableChange(table=table, old=1, new=2, parts=(part,), manifests_read=0, manifest_bytes_read=0)
 
 
-def shares(root: Path, query: str, changed: str, rows: int, deletes: int) -> float | None:
+def shares(
+    root: Path, query: str, changed: str, rows: int, deletes: int, divide: Callable[[Shape, int], Division | None] = divided
+) -> float | None:
     """The cost with auxiliary views as a share of a full refresh; None if it cannot be followed with them."""
     catalog = Shop(root).catalog
     tables = [sized(base_table(catalog, f"raw.{n}"), of, types) for n, of, types in zip(TABLES, (rows, rows // 50), TYPES, strict=True)]
@@ -75,7 +82,7 @@ def shares(root: Path, query: str, changed: str, rows: int, deletes: int) -> flo
     node: Any = SimpleNamespace(model=SimpleNamespace(config=SimpleNamespace(float_tolerance=None)))
     nothing: Any = None
     asked = Question(world=nothing, node=node, reasons=(), pins={}, has_children=False, same_layout=True, policy="auto", read=READ)
-    division = divided(whole, len(TABLES))
+    division = divide(whole, len(TABLES))
     assert division is not None
     cost = cost_of_views(asked, storage, given, division, [None] * len(division.cuts), changes)
     full = full_cost(whole.root, Sizes(inputs=given.inputs, changes=changes, storage=StorageSize(table=storage), read=READ))
@@ -95,6 +102,34 @@ def test_small_tables_are_refreshed_in_full(tmp_path: Path, query: str, changed:
     assert share is None or share > 1
 
 
+def test_groups_that_a_condition_restricts_are_cheaper_with_the_rows_that_need_them(tmp_path: Path) -> None:
+    """Nearly all groups and orders are of other customers. Without such views, all of them are searched for the customers that changed."""
+    share = shares(tmp_path, ABOVE_MEAN, "orders", rows=50_000_000, deletes=1_000, divide=reduced)
+    assert share is not None
+    assert share < shares(tmp_path, ABOVE_MEAN, "orders", rows=50_000_000, deletes=1_000) / 2
+
+
+def asked(policy: str = "auto", views: str = "auto") -> Any:
+    config = SimpleNamespace(auxiliary_views=views)
+    node = SimpleNamespace(storage="mv", model=SimpleNamespace(config=config))
+    return SimpleNamespace(policy=policy, world=SimpleNamespace(observed=SimpleNamespace(table=lambda _: "a table")), node=node)
+
+
+def a_plan(share: float | None, *, is_followed: bool) -> Any:
+    return SimpleNamespace(views=(), division=share, is_followed=is_followed)
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, question: Any, plans: list[Any], strategy: str = "full", query: str = RATIO) -> Any:
+    """The share of the plan that was chosen."""
+    monkeypatch.setattr(
+        auxiliary_views, "cost_of_views", lambda _q, _s, _g, division, *_: division and SimpleNamespace(share_of=lambda _: division)
+    )
+    found: Any = SimpleNamespace(is_incremental=strategy != "full", full="its cost", changes={0: "a change"})
+    nothing: Any = None
+    plan = auxiliary_views._chosen(question, found, shape(query), nothing, plans)
+    return plan.division if plan is not None else None
+
+
 @pytest.mark.parametrize(
     ("strategy", "kept", "share", "wanted"),
     [
@@ -110,17 +145,36 @@ def test_small_tables_are_refreshed_in_full(tmp_path: Path, query: str, changed:
     ],
 )
 def test_when_auto_keeps_views(monkeypatch: pytest.MonkeyPatch, strategy: str, kept: bool, share: float | None, wanted: bool) -> None:
-    monkeypatch.setattr(auxiliary_views, "cost_of_views", lambda *_: share and SimpleNamespace(share_of=lambda _: share))
-    asked: Any = SimpleNamespace(
-        policy="auto", world=SimpleNamespace(observed=SimpleNamespace(table=lambda _: "a table")), node=SimpleNamespace(storage="mv")
-    )
-    found: Any = SimpleNamespace(is_incremental=strategy != "full", full="its cost", changes={0: "a change"})
-    plan: Any = SimpleNamespace(views=(), given=None, division=None)
-    assert auxiliary_views._is_wanted(asked, found, shape(RATIO), plan, is_followed=kept) == wanted
+    found = chosen(monkeypatch, asked(), [a_plan(share, is_followed=kept)], strategy)
+    assert found == (share if wanted else None)
+
+
+@pytest.mark.parametrize(
+    ("kept", "shares_of_both", "wanted"),
+    [
+        # The cheapest; none are computed again for others that are cheaper, only if they do not pay.
+        (None, (0.3, 0.2), 0.2),
+        (None, (0.2, 0.3), 0.2),
+        (0, (0.3, 0.2), 0.3),
+        (1, (0.2, 0.3), 0.3),
+        (0, (2.0, 0.2), 0.2),
+        (None, (2.0, None), None),
+    ],
+)
+def test_which_views_auto_keeps(
+    monkeypatch: pytest.MonkeyPatch, kept: int | None, shares_of_both: tuple[float | None, ...], wanted: float | None
+) -> None:
+    plans = [a_plan(share, is_followed=at == kept) for at, share in enumerate(shares_of_both)]
+    assert chosen(monkeypatch, asked(), plans) == wanted
+
+
+@pytest.mark.parametrize(("kept", "wanted"), [(None, 0.2), (0, 0.1), (1, 0.2)])
+def test_always_keeps_most_views(monkeypatch: pytest.MonkeyPatch, kept: int | None, wanted: float) -> None:
+    plans = [a_plan(share, is_followed=at == kept) for at, share in enumerate((0.1, 0.2))]
+    assert chosen(monkeypatch, asked(views="always"), plans) == wanted
 
 
 @pytest.mark.parametrize(("query", "wanted"), [("SELECT sum(id) AS s FROM {orders}", True), (BY_COUNTRY, True), (RATIO, False)])
-def test_under_incremental_auto_keeps_views_where_deletes_need_them(query: str, wanted: bool) -> None:
-    asked: Any = SimpleNamespace(policy="incremental")
-    nothing: Any = None
-    assert auxiliary_views._is_wanted(asked, nothing, shape(query), nothing, is_followed=True) == wanted
+def test_under_incremental_auto_keeps_views_where_deletes_need_them(monkeypatch: pytest.MonkeyPatch, query: str, wanted: bool) -> None:
+    found = chosen(monkeypatch, asked("incremental"), [a_plan(2.0, is_followed=False), a_plan(0.1, is_followed=False)], query=query)
+    assert found == (2.0 if wanted else None)

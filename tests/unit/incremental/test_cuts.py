@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import cuts, queries, row_query
+from mvbuild.incremental import cuts, queries, row_query, samples
 from mvbuild.incremental.algebra import Item, Limit, Pivot, Scan, conjunction, walk
-from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.cuts import divided, reduced
 from mvbuild.incremental.distinct_groups import _Drafted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.samples import formula, shape
 from unit.incremental.on_cuts import Through, through_cuts
 from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.queries import Generated, generated
+from unit.incremental.restricted_groups import restricted_groups
 
 NEWEST = "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY country) AS r FROM {customers}) WHERE r = 1"
 PER_CUSTOMER = "SELECT customer_id, sum(amount) AS s FROM {orders} GROUP BY customer_id"
@@ -137,6 +139,69 @@ def test_random_queries_through_auxiliary_views() -> None:
     assert picked > CASES // 10
 
 
+@pytest.mark.proof
+def test_random_rows_with_the_groups_that_they_need() -> None:
+    connection = connected()
+    seen = 0
+    for seed in range(5_000_000, 5_000_000 + 2 * CASES):
+        found = through_cuts(restricted_groups(seed), connection, seed)
+        assert not found.wrong, found.wrong[0]
+        seen += found.reduced
+    assert seen > CASES
+
+
+# --- rows with the groups that they need ----------------------------------------------------------------------------------------------
+
+NORWEGIAN = "{orders} JOIN {customers} ON customers.customer_id = orders.customer_id WHERE country = 'no'"
+MEAN = "(SELECT avg(i.amount) FROM (SELECT customer_id, amount, weight FROM {orders}) AS i WHERE i.customer_id = customers.customer_id)"
+PARTS = "AVG(amount), COUNT(*), SUM(amount), COUNT(amount)"
+
+
+@pytest.mark.parametrize(
+    ("query", "views"),
+    [
+        (
+            f"SELECT id FROM {NORWEGIAN} AND amount > {MEAN}",
+            [
+                "filter[country = 'no'](customers)",
+                "inner join[customer_id = customer_id](orders, view_1)",
+                f"aggregate[customer_id, {PARTS}](semi join[customer_id = customer_id_KEY](orders, view_1))",
+            ],
+        ),
+        # What the join compares with a column restricts it too.
+        (
+            f"SELECT id FROM {NORWEGIAN} AND amount > {MEAN.replace('customers.', 'orders.')}",
+            [
+                "filter[country = 'no'](customers)",
+                "inner join[customer_id = customer_id](orders, view_1)",
+                f"aggregate[customer_id, {PARTS}](semi join[customer_id = customer_id_KEY](orders, view_1))",
+            ],
+        ),
+        (
+            f"SELECT country, s FROM {{customers}} JOIN ({PER_CUSTOMER}) AS o ON o.customer_id = customers.customer_id WHERE country = 'no'",
+            [
+                "filter[country = 'no'](customers)",
+                "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](semi join[customer_id = customer_id_KEY](orders, view_1))",
+            ],
+        ),
+        # Nothing restricts the groups; sums of floats depend on the order of rows; the keys are compared after a cast.
+        (f"SELECT id FROM {NORWEGIAN.partition(' WHERE')[0]} WHERE amount > {MEAN}", []),
+        (f"SELECT id FROM {NORWEGIAN} AND amount > {MEAN.replace('i.amount', 'i.weight')}", []),
+        (
+            f"SELECT country, s FROM {{customers}} JOIN ({PER_CUSTOMER}) AS o ON CAST(o.customer_id AS STRING) = country "
+            "WHERE customers.customer_id = 1",
+            [],
+        ),
+    ],
+)
+def test_rows_are_kept_with_the_groups_that_they_need(query: str, views: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "TABLES", ("orders", "customers"))
+    whole = shape(query)
+    monkeypatch.setattr(samples, "TABLES", ("orders", "customers", "view_1", "view_2", "view_3"))
+    found = reduced(whole, 2)
+    assert [re.sub(r"\d+_key", "KEY", formula(cut.shape.root)) for cut in found.cuts] == views if found else views == []
+
+
 # --- planted faults ------------------------------------------------------------------------------------------------------------------
 
 COLUMNS = {"k": "int", "g": "int", "v": "int"}
@@ -155,6 +220,7 @@ def played(query: str, required: frozenset[str] = frozenset()) -> Through:
         found.wrong += one.wrong
         found.cuts += one.cuts
         found.picked += one.picked
+        found.reduced += one.reduced
     return found
 
 
@@ -204,6 +270,34 @@ def test_a_view_without_its_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 KEPT = cuts._Cutter._kept
 ABOVE = "SELECT g, s / n AS mean FROM (SELECT g, sum(v) AS s, count(*) AS n FROM {b} GROUP BY g) AS q WHERE s > 3 AND n > 1"
+
+
+RESTRICTED = (
+    "SELECT x.k, n.s FROM {a} x LEFT JOIN {b} y ON x.k = y.k JOIN (SELECT v, count(*) AS s FROM {b} GROUP BY v) AS n ON n.v <=> y.v "
+    "WHERE x.k < 4"
+)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("fault", ["other column", "no NULL", "other groups"])
+def test_groups_that_lack_rows_are_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    found = played(RESTRICTED)
+    assert found.reduced
+    assert not found.wrong, found.wrong[0]
+    true = cuts.reduction
+
+    def planted(relation: Any, types: Any) -> Any:
+        made = true(relation, types)
+        if made is None:
+            return None
+        if fault == "no NULL":
+            return replace(made, compared=tuple((value, name, False) for value, name, _ in made.compared))
+        if fault == "other column":
+            return replace(made, compared=tuple((value, made.source.columns[0], is_null) for value, _, is_null in made.compared))
+        return replace(made, groups=replace(made.groups, child=cuts.Filter(made.groups.child, exp.condition("false"))))
+
+    monkeypatch.setattr(cuts, "reduction", planted)
+    assert played(RESTRICTED).wrong
 
 
 @pytest.mark.proof

@@ -25,6 +25,9 @@ from mvbuild.incremental.strategies import COMPLETE
 from mvbuild.ports.changes import ChangePart, FileGroup, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
 
+MOST = 0.25
+"""The largest share of the bytes of a query's tables that views of rows, with the groups that they need, may have: with more, they are hardly
+better than the tables."""
 _EXPECTED = -2
 """In place of the earlier snapshot of a view, whose change is only expected."""
 
@@ -37,10 +40,11 @@ def cost_of_views(
     tables: Sequence[TableState | None],
     changes: Mapping[int, TableChange],
 ) -> Cost | None:
-    """The cost of one refresh from auxiliary views; None if a view would be computed in full. `tables`: the views as they are."""
+    """The cost of one refresh from auxiliary views; None if a view would be computed in full, or if they would copy much of the tables.
+    `tables`: the views as they are."""
     kept: dict[int, KeptInput] = {}
     expected: dict[int, TableChange] = {}
-    spent = Cost(bytes=0, rows=0)
+    spent, size = Cost(bytes=0, rows=0), 0
     for cut, table in zip(division.cuts, tables, strict=True):
         held = _as_view(cut, table or _model(cut, division, over(given, kept, {}), question.read, storage))
         cost = _cost(question, held, given, cut.shape, kept, changes, expected)
@@ -49,9 +53,12 @@ def cost_of_views(
         spent += cost
         rows = sum(change.rows for leaf, change in changes.items() if leaf in cut.reads)
         rows += sum(expected[leaf].rows for leaf in cut.reads if leaf in expected)
+        size += total(held, held.current_snapshot_id, "total-files-size")
         kept[cut.leaf] = KeptInput(table=held, snapshot_id=held.current_snapshot_id or 0)
         if rows:
             expected[cut.leaf] = _change(held, rows)
+    if any(cut.keys is not None for cut in division.cuts) and size > MOST * sum(one.bytes for one in given.inputs):
+        return None
     outer = _cost(question, storage, given, division.shape, kept, changes, expected, may_compute_all=True)
     return None if outer is None else spent + outer
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mvbuild.freshness.observed import Leaf, Pin
-from mvbuild.incremental import auxiliary_views
-from mvbuild.incremental.auxiliary_cost import cost_of_views
+from mvbuild.incremental import auxiliary_cost, auxiliary_views
+from mvbuild.incremental.auxiliary_cost import MOST, cost_of_views
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import full_cost
 from mvbuild.incremental.cuts import Division, divided, reduced
@@ -107,6 +107,15 @@ def test_groups_that_a_condition_restricts_are_cheaper_with_the_rows_that_need_t
     share = shares(tmp_path, ABOVE_MEAN, "orders", rows=50_000_000, deletes=1_000, divide=reduced)
     assert share is not None
     assert share < shares(tmp_path, ABOVE_MEAN, "orders", rows=50_000_000, deletes=1_000) / 2
+
+
+@pytest.mark.parametrize(("most", "is_kept"), [(MOST, False), (1, True)])
+def test_views_that_would_copy_much_of_the_tables_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: float, is_kept: bool
+) -> None:
+    monkeypatch.setattr(auxiliary_cost, "MOST", most)
+    query = ABOVE_MEAN.replace("country = 'no'", "country <> 'no'")
+    assert (shares(tmp_path, query, "orders", rows=50_000_000, deletes=1_000, divide=reduced) is not None) == is_kept
 
 
 def asked(policy: str = "auto", views: str = "auto") -> Any:

@@ -26,8 +26,8 @@ from mvbuild.ports.changes import ChangePart, FileGroup, Side, TableChange, Valu
 from mvbuild.ports.states import TableState
 
 MOST = 0.25
-"""The largest share of the bytes of a query's tables that views of rows, with the groups that they need, may have: with more, they are hardly
-better than the tables."""
+"""The largest share of the bytes of a query's tables that views of rows, and of the groups that these need, may have: with more, they are
+hardly better than the tables."""
 _EXPECTED = -2
 """In place of the earlier snapshot of a view, whose change is only expected."""
 

@@ -254,14 +254,22 @@ class _Cutter:
         kept = self._groups(replace(found.groups, child=self._semijoin(found, source)))
         if not isinstance(kept, Scan):
             raise Refused("not-mergeable", "the groups would be computed in full")
-        at = kept.leaf - self.first
-        groups = self.cuts[at].shape.root
-        assert isinstance(groups, Aggregate)
-        is_aggregate = isinstance(found.written, Aggregate)
-        written = replace(groups, child=found.groups.child) if is_aggregate else found.written
-        self.cuts[at] = replace(self.cuts[at], written=written, keys=source.leaf)
-        kept = replace(kept, sources=tuple(pair for pair in kept.sources if pair[0] in written.columns))
+        kept = replace(kept, sources=tuple(pair for pair in kept.sources if pair[0] in self._written(found, kept, source)))
         return replace(relation, left=left, right=_replaced(relation.right, found.written, kept))
+
+    def _written(self, found: Reduction, kept: Scan, source: Scan) -> tuple[str, ...]:
+        """The columns of the groups that the query has. Notes what the view of the groups is in the query: the groups of all rows, or the
+        rows. Raises Refused if the query has both."""
+        at = kept.leaf - self.first
+        cut, groups = self.cuts[at], self.cuts[at].shape.root
+        is_aggregate = isinstance(found.written, Aggregate)
+        if cut.written is None:
+            assert isinstance(groups, Aggregate)
+            written = replace(groups, child=found.groups.child) if is_aggregate else found.written
+            self.cuts[at] = replace(cut, written=written, keys=source.leaf)
+        elif isinstance(cut.written, Aggregate) != is_aggregate:
+            raise Refused("not-mergeable", "the groups are also rows")
+        return kept.columns if is_aggregate else found.written.columns
 
     def _part(self, part: Relation, root: Relation) -> Scan:
         """A view of a part of the query, with the columns that are needed in the rest of it."""

@@ -45,45 +45,45 @@ class _Maker:
 
     def made(self) -> Generated:
         from_, conditions, owns = self._left()
-        one = self._one(owns)
         listed = ["b.k", "b.g", "b.v"]
-        how = self.rng.choice(("where", "where", "select", "join", "join", "in", "exists", "exists"))
         if self.rng.random() < 0.2:
-            conditions.append(
-                f"b.v >= (SELECT {self.rng.choice(('avg(v)', 'min(g)', 'count(*)'))} FROM {{{self.rng.choice('bc')}}} WHERE v < 5)"
-            )
-        if how == "where":
-            other = self.rng.choice(("b.v", "b.g", "coalesce(b.v, 0)"))
-            conditions.append(f"{other} {self.rng.choice(('<', '>=', '<>', '='))} {self._subquery(one)}")
-        elif how == "select":
-            listed.append(f"{self._subquery(one)} AS s")
-        elif how == "in":
-            having = self.rng.choice(("", " HAVING count(*) > 1", " HAVING sum(v) > 1"))
-            conditions.append(f"{one} IN (SELECT {self._key()} AS k FROM {{a}}{self._of_a()} GROUP BY {self._key()}{having})")
-        elif how == "exists":
-            rows = "{a} AS i" if self.rng.random() < 0.7 else "{a} AS i JOIN {c} AS j ON i.g = j.g"
-            more = self.rng.choice(("", " AND i.v >= 1", " AND i.g = b.g", " AND i.v < b.v"))
-            conditions.append(
-                self.rng.choice(
-                    (
-                        f"EXISTS (SELECT 1 FROM {rows} WHERE i.k = {one}{more})",
-                        f"NOT EXISTS (SELECT 1 FROM {rows} WHERE i.k = {one}{more})",
-                        f"{one} IN (SELECT i.k FROM {rows})",
-                    )
-                )
-            )
-        else:
-            kind, on, key = self.rng.choice(("LEFT JOIN", "JOIN")), self.rng.choice(("=", "=", "<=>")), self._key()
-            also, more = self.rng.choice((("", ""), ("", ""), (", g", f" AND n.g {on} b.g"), ("", " AND n.s >= b.v")))
-            value = self.rng.choice(_OF_GROUPS).format("v")
-            groups = f"SELECT {key} AS k{also}, {value} AS s FROM {{a}}{self._of_a()} GROUP BY {key}{also}"
-            if self.rng.random() < 0.2:
-                groups += " HAVING count(*) > 1"
-            from_ += f" {kind} ({groups}) AS n ON n.k {on} {one}{more}"
-            listed.append("n.s AS s")
+            value, table = self.rng.choice(("avg(v)", "min(g)", "count(*)")), self.rng.choice("bc")
+            conditions.append(f"b.v >= (SELECT {value} FROM {{{table}}} WHERE v < 5)")
+        one = self.rng.choice(owns)
+        for at in range(self.rng.choice((1, 1, 1, 2))):
+            how = self.rng.choice(("where", "where", "select", "join", "join", "in", "exists", "exists"))
+            if how == "select":
+                listed.append(f"{self._subquery(one)} AS s{at or ''}")
+            elif how == "join":
+                joined = self._groups(one, f"n{at}")
+                from_ += joined
+                listed.append(f"n{at}.s AS s{at or ''}")
+            else:
+                conditions.append(self._condition(how, one))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         query = self._top(f"SELECT {', '.join(listed)} FROM {from_}{where}", listed)
         return Generated(self.seed, query, self._tables(), frozenset(), "both")
+
+    def _condition(self, how: str, one: str) -> str:
+        if how == "where":
+            other = self.rng.choice(("b.v", "b.g", "coalesce(b.v, 0)"))
+            return f"{other} {self.rng.choice(('<', '>=', '<>', '='))} {self._subquery(one)}"
+        if how == "in":
+            having = self.rng.choice(("", " HAVING count(*) > 1", " HAVING sum(v) > 1"))
+            return f"{one} IN (SELECT {self._key()} AS k FROM {{a}}{self._of_a()} GROUP BY {self._key()}{having})"
+        rows = "{a} AS i" if self.rng.random() < 0.7 else "{a} AS i JOIN {c} AS j ON i.g = j.g"
+        more = self.rng.choice(("", "", " AND i.v >= 1", " AND i.g = b.g", " AND i.v < b.v"))
+        exists = f"EXISTS (SELECT 1 FROM {rows} WHERE i.k = {one}{more})"
+        return self.rng.choice((exists, f"NOT {exists}", f"{one} IN (SELECT i.k FROM {rows})"))
+
+    def _groups(self, one: str, name: str) -> str:
+        kind, on, key = self.rng.choice(("LEFT JOIN", "JOIN")), self.rng.choice(("=", "=", "<=>")), self._key()
+        also, more = self.rng.choice((("", ""), ("", ""), (", g", f" AND {name}.g {on} b.g"), ("", f" AND {name}.s >= b.v")))
+        value = self.rng.choice(_OF_GROUPS).format("v")
+        groups = f"SELECT {key} AS k{also}, {value} AS s FROM {{a}}{self._of_a()} GROUP BY {key}{also}"
+        if self.rng.random() < 0.2:
+            groups += " HAVING count(*) > 1"
+        return f" {kind} ({groups}) AS {name} ON {name}.k {on} {one}{more}"
 
     def _left(self) -> tuple[str, list[str], list[str]]:
         """The rows of b under a condition, the condition, and the columns to compare with the keys of groups."""
@@ -103,9 +103,6 @@ class _Maker:
                 ("(SELECT k AS k, g + 1 AS g, v FROM {b} WHERE v > 0) AS b", [], ["b.k"]),
             ]
         )
-
-    def _one(self, owns: list[str]) -> str:
-        return self.rng.choice(owns)
 
     def _key(self) -> str:
         return "k + 1" if self.kinds["a"] == "int" and self.seed % 5 == 0 else "k"

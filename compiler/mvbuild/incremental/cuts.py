@@ -274,7 +274,8 @@ class _Cutter:
     def _part(self, part: Relation, root: Relation) -> Scan:
         """A view of a part of the query, with the columns that are needed in the rest of it."""
         place = Scan(_PLACE, tuple((name, name) for name in part.columns))
-        needed = next(node.columns for node in walk(pruned(_replaced(root, part, place))) if isinstance(node, Scan) and node.leaf == _PLACE)
+        found = (node for node in walk(pruned(_replaced(root, part, place))) if isinstance(node, Scan) and node.leaf == _PLACE)
+        needed = next(found, place).columns
         kept = self._kept(projected(part, needed))
         if not isinstance(kept, Scan):
             raise Refused("not-mergeable", "the rows would be computed in full")

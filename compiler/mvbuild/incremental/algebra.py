@@ -323,6 +323,13 @@ def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relatio
     return replace(relation, child=children[0])  # type: ignore[arg-type]
 
 
+def with_part(relation: Relation, old: Relation, new: Relation) -> Relation:
+    """The relation with another one in place of a part of it."""
+    if relation is old:
+        return new
+    return with_children(relation, tuple(with_part(child, old, new) for child in relation.children))
+
+
 def has_one_row(relation: Relation) -> bool:
     """Whether it has at most one row, whatever is in its tables."""
     if isinstance(relation, Aggregate):

@@ -38,15 +38,14 @@ from mvbuild.incremental.algebra import (
     Scan,
     Window,
     column,
-    conjunction,
     leaves,
     map_scans,
     projected,
     renamed,
     walk,
     with_children,
+    with_part,
 )
-from mvbuild.incremental.alike import likeness
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import is_unsteady
 from mvbuild.incremental.distinct_groups import distinct_groups
@@ -187,13 +186,15 @@ class _Cutter:
         """The operators from which the rows of the storage follow directly: their old value is in the storage."""
         bottom = _bottom(relation)
         if not isinstance(bottom, Aggregate):
-            return _over(relation, self._inside(bottom))
+            return with_part(relation, bottom, self._inside(bottom))
         groups = replace(bottom, child=self.below(bottom.child))
-        return _over(relation, self._groups(groups) if self._needs_parts(_over(relation, groups), groups) else groups)
+        needs_parts = self._needs_parts(with_part(relation, bottom, groups), groups)
+        return with_part(relation, bottom, self._groups(groups) if needs_parts else groups)
 
     def over_views(self, relation: Relation) -> Relation:
         """The rest of a query over views that are small: its result is computed from them, without another view for it."""
-        return _over(relation, self._inside(_bottom(relation)))
+        bottom = _bottom(relation)
+        return with_part(relation, bottom, self._inside(bottom))
 
     def below(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
         """Operators below another one. `of_all_rows`: the one above depends on every row."""
@@ -248,14 +249,16 @@ class _Cutter:
             return with_children(relation, tuple(self.with_reduced_groups(child) for child in relation.children))
         assert isinstance(relation, Join)
         source = self._part(found.source, self.shape.root)
-        left = _replaced(relation.left, found.source, source)
+        left = with_part(relation.left, found.source, source)
         if left is not source and is_plain(left):
-            left = self._part(left, _replaced(self.shape.root, relation.left, left))
-        kept = self._groups(replace(found.groups, child=self._semijoin(found, source)))
+            left = self._part(left, with_part(self.shape.root, relation.left, left))
+        groups, types = found.restricted(source, {**self.shape.types, **self.types})
+        self.types.update(types)
+        kept = self._groups(groups)
         if not isinstance(kept, Scan):
             raise Refused("not-mergeable", "the groups would be computed in full")
         kept = replace(kept, sources=tuple(pair for pair in kept.sources if pair[0] in self._written(found, kept, source)))
-        return replace(relation, left=left, right=_replaced(relation.right, found.written, kept))
+        return replace(relation, left=left, right=with_part(relation.right, found.written, kept))
 
     def _written(self, found: Reduction, kept: Scan, source: Scan) -> tuple[str, ...]:
         """The columns of the groups that the query has. Notes what the view of the groups is in the query: the groups of all rows, or the
@@ -274,27 +277,12 @@ class _Cutter:
     def _part(self, part: Relation, root: Relation) -> Scan:
         """A view of a part of the query, with the columns that are needed in the rest of it."""
         place = Scan(_PLACE, tuple((name, name) for name in part.columns))
-        found = (node for node in walk(pruned(_replaced(root, part, place))) if isinstance(node, Scan) and node.leaf == _PLACE)
+        found = (node for node in walk(pruned(with_part(root, part, place))) if isinstance(node, Scan) and node.leaf == _PLACE)
         needed = next(found, place).columns
         kept = self._kept(projected(part, needed))
         if not isinstance(kept, Scan):
             raise Refused("not-mergeable", "the rows would be computed in full")
         return kept
-
-    def _semijoin(self, found: Reduction, source: Scan) -> Join:
-        """The rows below the groups that have one of the keys."""
-        columns = dict(source.sources)
-        on, names = [], []
-        for value, name, is_null_safe in found.compared:
-            key = f"{name}_key"
-            self.types[key] = self.shape.types.get(name)
-            names.append((key, columns[name]))
-            side = value.copy() if isinstance(value, exp.Column) else exp.paren(value)
-            on.append((exp.NullSafeEQ if is_null_safe else exp.EQ)(this=side, expression=column(key)))
-        like = tuple(likeness(part, {**self.shape.types, **self.types}) for part in on)
-        if any(one != "same" for one in like):
-            raise Refused("not-mergeable", "the keys are compared after a cast")
-        return Join(found.groups.child, Scan(source.leaf, tuple(names)), "semi", conjunction(on), likeness=like)
 
     def _limited(self, relation: Relation) -> Relation:
         """The rows below LIMIT. If no part of them is kept, all of them are, unless they are plainly the rows of one table."""
@@ -378,17 +366,6 @@ def _bottom(relation: Relation) -> Relation:
     while isinstance(relation, Project | Filter):
         relation = relation.child
     return relation
-
-
-def _replaced(relation: Relation, old: Relation, new: Relation) -> Relation:
-    if relation is old:
-        return new
-    return with_children(relation, tuple(_replaced(child, old, new) for child in relation.children))
-
-
-def _over(relation: Relation, bottom: Relation) -> Relation:
-    """The projections and filters at the top over another relation."""
-    return with_children(relation, (_over(relation.child, bottom),)) if isinstance(relation, Project | Filter) else bottom
 
 
 def _chain(relation: Relation, bottom: Relation) -> Relation:

@@ -14,27 +14,19 @@ EXISTS and NOT EXISTS ask whether there is a group:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import (
-    Aggregate,
-    Equality,
-    Filter,
-    Item,
-    Join,
-    Project,
-    Relation,
-    Scalar,
-    Scan,
-    column,
-    conjuncts,
-    walk,
-)
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scalar, Scan, column, conjunction, conjuncts, walk
+from mvbuild.incremental.alike import likeness
 from mvbuild.incremental.delta import nondeterministic_part
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.restrict import equal_columns, mapped
 from mvbuild.lineage.expression_type import Types
+from mvbuild.lineage.types import Type
 
 _PLAIN = (Scan, Filter, Project, Join)
 
@@ -48,6 +40,22 @@ class Reduction:
     """S: a part of the left side of the join, with a condition of its own."""
     compared: tuple[tuple[exp.Expr, str, bool], ...]
     """For each equality the value of the rows below the groups, the column of S, and whether NULLs are equal."""
+
+    def restricted(self, source: Scan, types: Types) -> tuple[Aggregate, Mapping[str, Type | None]]:
+        """The groups of the rows that have one of the keys, and the types of the columns with the keys. `source`: a scan of a view with the
+        rows of S. Raises Refused if a key has another type than the rows."""
+        sources = dict(source.sources)
+        known = {f"{name}_key": types.get(name) for _, name, _ in self.compared}
+        keys = Scan(source.leaf, tuple((f"{name}_key", sources[name]) for _, name, _ in self.compared))
+        on: list[exp.Expr] = []
+        for value, name, is_null_safe in self.compared:
+            own = value.copy() if isinstance(value, exp.Column) else exp.paren(value)
+            on.append((exp.NullSafeEQ if is_null_safe else exp.EQ)(this=own, expression=column(f"{name}_key")))
+        like = tuple(likeness(part, {**types, **known}) for part in on)
+        if any(one != "same" for one in like):
+            raise Refused("not-mergeable", "the keys are compared after a cast")
+        rows = Join(self.groups.child, keys, "semi", conjunction(on), likeness=like)
+        return replace(self.groups, child=rows), known
 
 
 def reduction(join: Relation, types: Types) -> Reduction | None:
@@ -63,24 +71,19 @@ def reduction(join: Relation, types: Types) -> Reduction | None:
     """
     if not isinstance(join, Join) or join.kind not in ("inner", "left", "semi", "anti"):
         return None
-    written = _bottom(join.right)
+    written = _groups_below(join.right) or join.right
     groups = written if isinstance(written, Aggregate) else _existing(join)
     if groups is None or not groups.keys or not is_plain(groups.child) or nondeterministic_part(groups, types) is not None:
         return None
     values = {item.name: item.expression for item in groups.keys}
-    pairs = []
-    for one in join.equalities:
-        sides = _columns(one)
-        own = next((name for name in sides if name in join.left.columns), None)
-        key = next((_below(join.right, name) for name in sides if name in join.right.columns), None)
-        if own is not None and key in values and one.is_same:
-            pairs.append((values[key], own, one.is_null_safe))
-    source = _source(join.left, {own: own for _, own, _ in pairs}) if pairs else None
-    if source is None or not is_plain(source[0]):
+    pairs = [(values[key], own) for own, theirs in equal_columns(join, same=True) if (key := _below(join.right, theirs)) in values]
+    found = _source(join.left, [column(own) for _, own in pairs]) if pairs else None
+    if found is None:
         return None
-    part, names = source
-    compared = tuple((value, names[own], is_null) for value, own, is_null in pairs)
-    return Reduction(groups=groups, written=written, source=part, compared=compared)
+    source, columns = found
+    null_safe = {names for one in join.equalities if one.is_null_safe for names in (one.left.name, one.right.name)}
+    compared = tuple((value, there.name, own in null_safe) for (value, own), there in zip(pairs, columns, strict=True))
+    return Reduction(groups=groups, written=written, source=source, compared=compared)
 
 
 def is_plain(relation: Relation) -> bool:
@@ -90,25 +93,22 @@ def is_plain(relation: Relation) -> bool:
 
 def _existing(join: Join) -> Aggregate | None:
     """A group for each key that EXISTS looks for, if it compares nothing but keys."""
-    equalities = list(join.equalities)
-    keys = [name for one in equalities for name in _columns(one) if name in join.right.columns]
-    is_of_keys = len({*keys}) == len(keys) == len(equalities) == len(conjuncts(join.on))
-    if join.kind not in ("semi", "anti") or not is_of_keys or not all(one.is_same for one in equalities):
+    keys = [theirs for _, theirs in equal_columns(join, same=True)]
+    if join.kind not in ("semi", "anti") or not len({*keys}) == len(keys) == len(conjuncts(join.on)):
         return None
     return Aggregate(join.right, tuple(Item(name, column(name)) for name in keys), ())
 
 
-def _bottom(relation: Relation) -> Relation:
-    """What is below projections and filters, if that is an aggregate; otherwise the relation."""
-    below = relation
-    while type(below) in (Project, Filter):
-        (below,) = below.children
-    return below if isinstance(below, Aggregate) else relation
+def _groups_below(relation: Relation) -> Aggregate | None:
+    """The aggregate below projections and filters."""
+    while type(relation) in (Project, Filter):
+        (relation,) = relation.children
+    return relation if isinstance(relation, Aggregate) else None
 
 
 def _below(relation: Relation, name: str) -> str | None:
-    """The column of the aggregate that has the values of a column above it."""
-    while type(relation) in (Project, Filter) and isinstance(_bottom(relation), Aggregate):
+    """The column of the aggregate that has the values of a column above it, or the column itself if there is no aggregate."""
+    while _groups_below(relation) not in (None, relation):
         if isinstance(relation, Project):
             made = next(item.expression for item in relation.items if item.name == name)
             if not isinstance(made, exp.Column):
@@ -118,44 +118,22 @@ def _below(relation: Relation, name: str) -> str | None:
     return name
 
 
-def _source(relation: Relation, names: Mapping[str, str]) -> tuple[Relation, Mapping[str, str]] | None:
-    """The smallest part with a condition of its own that has all values of these columns, and what the columns are called there."""
+def _source(relation: Relation, columns: Sequence[exp.Expr]) -> tuple[Relation, Sequence[exp.Expr]] | None:
+    """The smallest part with a condition of its own that has all values of these columns, and the columns there."""
     inner = relation
     while isinstance(inner, Filter | Scalar):
         inner = inner.child
-        if is_plain(inner) and not is_plain(relation) and set(names.values()) <= set(inner.columns):
-            return _source(inner, names)
     if isinstance(inner, Join) and inner.kind in ("inner", "left"):
-        sides = inner.children if inner.kind == "inner" else (inner.left,)
-        known = [(side, there) for side in sides if (there := _names_on(side, inner, names)) is not None]
-        for side, there in known:
-            found = _source(side, there)
+        sides: tuple[Literal["left", "right"], ...] = ("left", "right") if inner.kind == "inner" else ("left",)
+        for side in sides:
+            there = mapped(columns, inner, side)
+            found = _source(inner.left if side == "left" else inner.right, there) if there is not None else None
             if found is not None:
                 return found
-    return (relation, names) if _is_restricted(relation) else None
-
-
-def _names_on(side: Relation, join: Join, names: Mapping[str, str]) -> dict[str, str] | None:
-    """The columns on one side that have all these values: the columns themselves, or those that an inner join compares with them."""
-    found: dict[str, str] = {}
-    for own, name in names.items():
-        same = [name, *(_partner(one, name) for one in join.equalities if one.is_same and join.kind == "inner")]
-        there = next((one for one in same if one in side.columns), None)
-        if there is None:
-            return None
-        found[own] = there
-    return found
-
-
-def _partner(one: Equality, name: str) -> str:
-    """What a join compares with a column; an empty text if it is not a column."""
-    sides = _columns(one)
-    return sides[1 - sides.index(name)] if name in sides else ""
-
-
-def _columns(one: Equality) -> list[str]:
-    """Both sides; an empty text for one that is not a column."""
-    return [side.name if isinstance(side, exp.Column) else "" for side in (one.left, one.right)]
+    if is_plain(relation):
+        return (relation, columns) if _is_restricted(relation) else None
+    below = relation.child if isinstance(relation, Filter | Scalar) else None
+    return _source(below, columns) if below is not None and {one.name for one in columns} <= {*below.columns} else None
 
 
 def _is_restricted(relation: Relation) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_children
+from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_part
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cuts import Cut, Division, divided, reduced
 from mvbuild.incremental.delta import nondeterministic_part
@@ -98,7 +98,7 @@ def cut_anywhere(shape: Shape, first: int, chance: random.Random) -> Division | 
         chosen = chance.choice(inner)
         cut = Cut(leaf=first + len(cuts), shape=_shape(shape, chosen, first))
         cuts.append(cut)
-        shape = _shape(shape, _replaced(shape.root, chosen, Scan(cut.leaf, tuple((n, n) for n in chosen.columns))), first, shape.outputs)
+        shape = _shape(shape, with_part(shape.root, chosen, Scan(cut.leaf, tuple((n, n) for n in chosen.columns))), first, shape.outputs)
     return Division(cuts=tuple(cuts), shape=shape) if cuts else None
 
 
@@ -106,12 +106,6 @@ def _shape(shape: Shape, root: Relation, first: int, outputs: tuple[tuple[str, s
     of_cuts = {name for node in walk(root) if isinstance(node, Scan) and node.leaf >= first for name in node.columns}
     outputs = outputs or tuple((name, name) for name in dict.fromkeys(root.columns))
     return replace(shape, root=root, outputs=outputs, required=shape.required - of_cuts)
-
-
-def _replaced(relation: Relation, old: Relation, new: Relation) -> Relation:
-    if relation is old:
-        return new
-    return with_children(relation, tuple(_replaced(child, old, new) for child in relation.children))
 
 
 def _play(case: Generated, ready: OnDuckDB, division: Division, chance: random.Random, found: Through) -> None:

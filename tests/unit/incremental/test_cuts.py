@@ -16,6 +16,7 @@ from mvbuild.incremental.cuts import divided, reduced
 from mvbuild.incremental.distinct_groups import _Drafted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.samples import formula, shape
+from seeds import more_seeds
 from unit.incremental.on_cuts import Through, through_cuts
 from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.queries import Generated, generated
@@ -130,7 +131,7 @@ CASES = int(os.environ.get("MVBUILD_CUT_CASES", "25"))
 def test_random_queries_through_auxiliary_views() -> None:
     connection = connected()
     seen = picked = 0
-    for seed in range(4_000_000, 4_000_000 + CASES):
+    for seed in (*range(4_000_000, 4_000_000 + CASES), *more_seeds(CASES)):
         found = through_cuts(generated(seed), connection, seed)
         assert not found.wrong, found.wrong[0]
         seen += found.cuts
@@ -143,7 +144,7 @@ def test_random_queries_through_auxiliary_views() -> None:
 def test_random_rows_with_the_groups_that_they_need() -> None:
     connection = connected()
     seen = 0
-    for seed in range(5_000_000, 5_000_000 + 2 * CASES):
+    for seed in (*range(5_000_000, 5_000_000 + 2 * CASES), *more_seeds(CASES)):
         found = through_cuts(restricted_groups(seed), connection, seed)
         assert not found.wrong, found.wrong[0]
         seen += found.reduced

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Project, Relation, Scan, Window, leaves
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Aggregate, Filter, Project, Relation, Scan, Window, leaves, walk
 from mvbuild.incremental.choose import Question, cheapest_of
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
@@ -90,9 +92,7 @@ def _cost(
 
 def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storage: TableState) -> TableState:
     """A table with about as many rows as the view will have."""
-    outer = division.shape.root
-    while isinstance(outer, Project | Filter):
-        outer = outer.child
+    outer = _bottom(division.shape.root)
     if isinstance(outer, Scan) and outer.leaf == cut.leaf:
         # Each row of the storage is one of the view.
         return storage
@@ -106,15 +106,33 @@ def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storag
     if cut.keys is not None:
         # At most a group for each key.
         expected = min(expected, given.inputs[cut.keys].rows)
+    elif (of_keys := _table_of_keys(_bottom(division.over_tables(cut.shape.root)))) is not None:
+        # At most a group for each row of the table that has the keys.
+        expected = min(expected, given.inputs[of_keys].rows)
     return _with_rows(largest.pin.table, min(1.0, expected / max(largest.rows, 1)))
 
 
 def _ungrouped(relation: Relation) -> Relation:
     """What is below its aggregate or window: how many groups there are, and how many rows the first of each, is unknown."""
-    below = relation
-    while isinstance(below, Project | Filter):
-        below = below.child
-    return below.child if isinstance(below, Aggregate | Window) else relation
+    bottom = _bottom(relation)
+    return bottom.child if isinstance(bottom, Aggregate | Window) else relation
+
+
+def _bottom(relation: Relation) -> Relation:
+    """What is below the projections and filters at the top."""
+    while isinstance(relation, Project | Filter):
+        relation = relation.child
+    return relation
+
+
+def _table_of_keys(relation: Relation) -> int | None:
+    """The number of the table that all keys of an aggregate are columns of."""
+    if not isinstance(relation, Aggregate):
+        return None
+    scans = [node for node in walk(relation.child) if isinstance(node, Scan)]
+    keys = {key.expression.name for key in relation.keys if isinstance(key.expression, exp.Column)}
+    found = [scan.leaf for scan in scans if len(keys) == len(relation.keys) and keys and keys <= set(scan.columns)]
+    return found[0] if found else None
 
 
 def _with_rows(table: TableState, share: float) -> TableState:

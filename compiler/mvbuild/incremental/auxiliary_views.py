@@ -7,7 +7,7 @@ in the auxiliary views.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import inf
@@ -17,7 +17,7 @@ from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import Cut, Division, divided, follows_deletes, reduced
+from mvbuild.incremental.cuts import Cut, Division, divided, follows_deletes, reduced, with_inner_groups
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total
@@ -33,6 +33,9 @@ from mvbuild.storage.stored import stored
 
 _WITHOUT = ("nondeterministic", "metadata-columns", "forced", "round-trip-unproven")
 """Reasons for a full refresh after which an auxiliary view would have no use."""
+MUCH, HALF = 0.2, 0.5
+"""Where a change is already followed, and that takes more than `MUCH` of a full refresh, other views are computed if they make it cheaper
+than `HALF` of that: this saves a tenth of a full refresh or more each time, so that the views have paid for themselves after ten."""
 
 
 def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyChoice:
@@ -56,11 +59,7 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
         # A view does not record the clock, the user or the variables with which it was computed.
         return found
     storage = question.world.observed.table(node.storage)
-    ways = [
-        _way(question, given, one, storage if shape is found.shape else None)
-        for divide in (divided, reduced)
-        if (one := divide(shape, len(given.inputs))) is not None
-    ]
+    ways = [_way(question, given, one, storage if shape is found.shape else None) for one in _divisions(shape, len(given.inputs))]
     chosen = _chosen(question, found, shape, given, ways) if ways else None
     if chosen is None:
         return found
@@ -75,6 +74,17 @@ class _Way:
     division: Division
     views: tuple[tuple[Cut, TableIdentifier], ...]
     is_followed: bool
+
+
+def _divisions(shape: Shape, tables: int) -> Iterator[Division]:
+    """In the order of how much is kept."""
+    plain, inner, of_joins = divided(shape, tables), with_inner_groups(shape, tables), reduced(shape, tables)
+    if plain is not None:
+        yield plain
+    if inner is not None and (plain is None or len(inner.cuts) > len(plain.cuts)):
+        yield inner
+    if of_joins is not None:
+        yield of_joins
 
 
 def _way(question: Question, given: Inputs, division: Division, storage: TableState | None) -> _Way:
@@ -97,30 +107,39 @@ def _planned(question: Question, given: Inputs, way: _Way) -> AuxiliaryPlan:
 
 
 def _may_pay(question: Question, found: StrategyChoice) -> bool:
-    """Whether the changes that were seen would need a full refresh, or the MV has auxiliary views: known before the query is divided."""
+    """Whether the changes that were seen would need a full refresh or a good share of one, or the MV has auxiliary views: known before the
+    query is divided."""
     storage = question.world.observed.table(question.node.storage)
     if storage is None or found.full is None or not found.changes:
         return False
-    return not found.is_incremental or bool(listed_views(storage))
+    return _share_without(found) > MUCH or bool(listed_views(storage))
 
 
 def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inputs, ways: Sequence[_Way]) -> _Way | None:
     """With `always`, the one with most views. With `auto`: under `incremental`, the simplest, whatever it costs, where deletes cannot be
-    followed otherwise; under `auto`, the cheapest, where the changes that were seen would need a full refresh, and are clearly cheaper to
-    follow with it. Views that are there are kept as long as they are cheaper than a full refresh: without them, the next change that needs
-    them would compute them again."""
+    followed otherwise; under `auto`, the cheapest, where the changes that were seen would need a full refresh and are clearly cheaper to
+    follow with it, or where it halves a refresh that takes a good share of a full one. Views that are there are kept as long as they are
+    cheaper than a full refresh: without them, the next change that needs them would compute them again."""
     followed = [one for one in ways if one.is_followed]
     if question.node.model.config.auxiliary_views == "always":
         return (followed or ways)[-1]
     if question.policy != "auto":
         return (followed or ways)[0] if not follows_deletes(shape) else None
-    for one in followed:
-        if _share(question, found, given, one) < CHEAPER:
-            return one
-    others = [] if found.is_incremental else [one for one in ways if not one.is_followed]
-    shares = [(_share(question, found, given, one), at) for at, one in enumerate(others)]
-    share, at = min(shares, default=(inf, 0))
-    return others[at] if share < CHEAPER else None
+    shares = [_share(question, found, given, one) for one in ways]
+    kept = [at for at, one in enumerate(ways) if one.is_followed and shares[at] < CHEAPER]
+    others = [at for at, one in enumerate(ways) if not one.is_followed]
+    now = min([_share_without(found), *(shares[at] for at in kept)])
+    best = min(others, key=shares.__getitem__, default=None)
+    if best is not None and now > MUCH and shares[best] < min(CHEAPER, now * HALF):
+        return ways[best]
+    return ways[kept[0]] if kept else None
+
+
+def _share_without(found: StrategyChoice) -> float:
+    """The cost of the refresh without auxiliary views as a share of a full one; infinite if it is a full one."""
+    if not found.is_incremental or found.expected is None or found.full is None:
+        return inf
+    return found.expected.share_of(found.full)
 
 
 def _share(question: Question, found: StrategyChoice, given: Inputs, way: _Way) -> float:

@@ -13,8 +13,9 @@ These results are kept:
 * the rows of a join below LIMIT
 * for an aggregate of everything with `count(DISTINCT x)`, the groups of x
 
-`reduced` divides a query in another way: where rows are joined with the groups of an aggregate, as by a correlated subquery, it keeps the
-rows and the groups that they need, which are few if a condition restricts the rows.
+A query is divided in two more ways. `with_inner_groups` also keeps the groups of each other aggregate below the top: a change reaches a few
+of them, and those need not be computed from all of their rows again. `reduced` is for rows that are joined with the groups of an aggregate,
+as by a correlated subquery: it keeps the rows and the groups that they need, which are few if a condition restricts the rows.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from mvbuild.incremental.distinct_groups import distinct_groups
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.kinds import kind_of_type
+from mvbuild.incremental.matched_rows import matched_rows
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import partition_columns
 from mvbuild.incremental.same_rows import rows_text
@@ -121,13 +123,32 @@ def divided(shape: Shape, tables: int) -> Division | None:
     >>> [formula(cut.shape.root) for cut in found.cuts]
     ['aggregate[customer_id, AVG(amount), COUNT(*), SUM(amount), COUNT(amount)](orders)']
     """
-    cutter = _Cutter(shape=shape, first=tables, is_followed=follows_deletes(shape))
-    plain = cutter.at_top(shape.root)
+    return _divided(_Cutter(shape=shape, first=tables, is_followed=follows_deletes(shape)))
+
+
+def with_inner_groups(shape: Shape, tables: int) -> Division | None:
+    """Divided as by `divided`, and where groups are computed below another operator; None if there are no such groups.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> per_customer = "(SELECT customer_id, count(id) AS n FROM {orders} GROUP BY customer_id)"
+    >>> found = with_inner_groups(shape(f"SELECT n, count(*) AS customers FROM {per_customer} GROUP BY n"), 2)
+    >>> [formula(cut.shape.root) for cut in found.cuts]
+    ['aggregate[customer_id, COUNT(id), COUNT(*)](orders)']
+    """
+    bottom = _bottom(shape.root)
+    if not any(isinstance(node, Aggregate) and node.keys for node in walk(bottom) if node is not bottom):
+        return None
+    return _divided(_Cutter(shape=shape, first=tables, is_followed=False, keeps_groups=True))
+
+
+def _divided(cutter: _Cutter) -> Division | None:
+    plain = cutter.at_top(cutter.shape.root)
     root = cutter.from_distinct_values(plain)
     if not cutter.cuts:
         return None
-    proof = cutter.shape_of(plain, shape.outputs) if plain is not root else None
-    return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, shape.outputs), proof=proof)
+    outputs = cutter.shape.outputs
+    proof = cutter.shape_of(plain, outputs) if plain is not root else None
+    return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, outputs), proof=proof)
 
 
 def reduced(shape: Shape, tables: int) -> Division | None:
@@ -158,6 +179,8 @@ class _Cutter:
     first: int
     is_followed: bool
     """Whether a strategy follows deletes from the storage alone: then only the groups of the top aggregate are worth keeping."""
+    keeps_groups: bool = False
+    """Whether the groups of each aggregate below the top are kept."""
     cuts: list[Cut] = field(default_factory=list)
     views: dict[str, Cut] = field(default_factory=dict)
     """`rows_text` -> the auxiliary view with these rows."""
@@ -207,7 +230,7 @@ class _Cutter:
             return with_children(relation, (self.below(relation.child, of_all_rows=of_all_rows),))
         if isinstance(relation, Aggregate | Window) and is_unsteady(relation, self.shape.types) is not None:
             return self._kept(self._inside(relation))
-        if isinstance(relation, Aggregate) and (of_all_rows or not relation.keys):
+        if isinstance(relation, Aggregate) and (of_all_rows or self.keeps_groups or not relation.keys):
             before = len(self.cuts)
             found = self._groups(replace(relation, child=self.below(relation.child)))
             if isinstance(found, Scan) or len(self.cuts) > before:
@@ -352,7 +375,10 @@ def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool
 
 
 def _merges(shape: Shape) -> bool:
-    changed = _outside_subqueries(shape.root)
+    """Whether deletes can be merged into the outputs: of all tables, or of those that have the values (incremental/matched_rows.py)."""
+    bottom = _bottom(shape.root)
+    found = matched_rows(bottom) if isinstance(bottom, Aggregate) else None
+    changed = _outside_subqueries(shape.root) & (found.right if found else leaves(shape.root))
     return any(one.strategy in OF_GROUPS and one.refused is None for one in answers(shape, "deletes", changed=changed))
 
 
@@ -389,11 +415,13 @@ def _chain(relation: Relation, bottom: Relation) -> Relation:
 
 
 def _with_parts(aggregate: Aggregate, shape: Shape) -> tuple[Aggregate, dict[str, Type | None]]:
-    """The aggregate with count(*), and the sum and count of everything that it adds up or averages; and the types of the new columns."""
+    """The aggregate with count(*), and the sum and count of everything that it adds up or averages; and the types of the new columns.
+    Without count(*) where that would change with rows that change nothing else."""
     values = list(aggregate.values)
     types: dict[str, Type | None] = {}
+    found = matched_rows(aggregate)
     known = never_null(aggregate.child, shape.required)
-    for part in _parts(aggregate, known):
+    for part in list(_parts(aggregate, known))[found is not None :]:
         function, argument = simple(part)
         present = [simple(one.expression) for one in values if _is_plain(one.expression)]
         if any((type(f), a) == (type(function), argument) for f, a in present):

@@ -16,7 +16,7 @@ import duckdb
 
 from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_part
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.cuts import Cut, Division, divided, reduced
+from mvbuild.incremental.cuts import Cut, Division, divided, reduced, with_inner_groups
 from mvbuild.incremental.delta import nondeterministic_part
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
@@ -54,6 +54,8 @@ class Through:
     codes: list[tuple[str, str, str]] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
     cuts: int = 0
+    inner: int = 0
+    """Queries with inner groups."""
     reduced: int = 0
     """Queries in which a join restricts groups."""
     picked: int = 0
@@ -61,7 +63,7 @@ class Through:
 
 
 def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: int) -> Through:
-    """All ways to cut: where it helps, where joins restrict groups, and anywhere."""
+    """All ways to cut: where it helps, at inner groups, where joins restrict groups, and anywhere."""
     found = Through()
     if not any(table.is_changed for table in case.tables) or "{today}" in case.query:
         # No auxiliary view is kept of a query that reads the clock.
@@ -75,7 +77,9 @@ def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: i
     tables = len(case.tables)
     of_groups = reduced(shape, tables)
     found.reduced += of_groups is not None
-    for division in (divided(shape, tables), of_groups, cut_anywhere(shape, tables, chance)):
+    inner = with_inner_groups(shape, tables)
+    found.inner += inner is not None
+    for division in (divided(shape, tables), inner, of_groups, cut_anywhere(shape, tables, chance)):
         if division is not None:
             found.cuts += len(division.cuts)
             _play(case, ready, division, chance, found)

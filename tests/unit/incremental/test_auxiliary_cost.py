@@ -128,12 +128,15 @@ def a_plan(share: float | None, *, is_followed: bool) -> Any:
     return SimpleNamespace(views=(), division=share, is_followed=is_followed)
 
 
-def chosen(monkeypatch: pytest.MonkeyPatch, question: Any, plans: list[Any], strategy: str = "full", query: str = RATIO) -> Any:
-    """The share of the plan that was chosen."""
+def chosen(
+    monkeypatch: pytest.MonkeyPatch, question: Any, plans: list[Any], strategy: str = "full", of_strategy: float = 0.15, query: str = RATIO
+) -> Any:
+    """The share of the plan that was chosen. `of_strategy`: the share of the refresh without views."""
     monkeypatch.setattr(
         auxiliary_views, "cost_of_views", lambda _q, _s, _g, division, *_: division and SimpleNamespace(share_of=lambda _: division)
     )
-    found: Any = SimpleNamespace(is_incremental=strategy != "full", full="its cost", changes={0: "a change"})
+    without = SimpleNamespace(share_of=lambda _: of_strategy)
+    found: Any = SimpleNamespace(is_incremental=strategy != "full", expected=without, full="its cost", changes={0: "a change"})
     nothing: Any = None
     plan = auxiliary_views._chosen(question, found, shape(query), nothing, plans)
     return plan.division if plan is not None else None
@@ -161,11 +164,13 @@ def test_when_auto_keeps_views(monkeypatch: pytest.MonkeyPatch, strategy: str, k
 @pytest.mark.parametrize(
     ("kept", "shares_of_both", "wanted"),
     [
-        # The cheapest; none are computed again for others that are cheaper, only if they do not pay.
+        # The cheapest; others are computed only if they cost less than half, and if much is saved.
         (None, (0.3, 0.2), 0.2),
         (None, (0.2, 0.3), 0.2),
         (0, (0.3, 0.2), 0.3),
         (1, (0.2, 0.3), 0.3),
+        (0, (0.5, 0.2), 0.2),
+        (0, (0.15, 0.01), 0.15),
         (0, (2.0, 0.2), 0.2),
         (None, (2.0, None), None),
     ],
@@ -175,6 +180,14 @@ def test_which_views_auto_keeps(
 ) -> None:
     plans = [a_plan(share, is_followed=at == kept) for at, share in enumerate(shares_of_both)]
     assert chosen(monkeypatch, asked(), plans) == wanted
+
+
+@pytest.mark.parametrize(
+    ("of_strategy", "share", "wanted"), [(0.5, 0.2, True), (0.5, 0.3, False), (0.15, 0.01, False), (1.5, 0.5, True), (1.5, 0.9, False)]
+)
+def test_views_that_halve_a_refresh_are_made(monkeypatch: pytest.MonkeyPatch, of_strategy: float, share: float, wanted: bool) -> None:
+    found = chosen(monkeypatch, asked(), [a_plan(share, is_followed=False)], "merge", of_strategy)
+    assert found == (share if wanted else None)
 
 
 @pytest.mark.parametrize(("kept", "wanted"), [(None, 0.2), (0, 0.1), (1, 0.2)])

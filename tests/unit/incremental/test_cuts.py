@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from mvbuild.incremental import cuts, queries, row_query, samples
 from mvbuild.incremental.algebra import Item, Limit, Pivot, Scan, conjunction, walk
-from mvbuild.incremental.cuts import divided, reduced
+from mvbuild.incremental.cuts import divided, reduced, with_inner_groups
 from mvbuild.incremental.distinct_groups import _Drafted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.samples import formula, shape
@@ -77,6 +77,44 @@ def test_where_a_query_is_cut(query: str, views: list[str]) -> None:
     assert [formula(cut.shape.root) for cut in found.cuts] == views if found else views == []
 
 
+TOTALS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)]"
+
+
+@pytest.mark.parametrize(
+    ("query", "views"),
+    [
+        (f"SELECT s, count(*) AS n FROM ({PER_CUSTOMER}) AS q GROUP BY s", [f"{TOTALS}(orders)"]),
+        (f"SELECT country, s FROM {{customers}} JOIN ({PER_CUSTOMER}) AS q USING (customer_id)", [f"{TOTALS}(orders)"]),
+        (f"SELECT country, s FROM {{customers}} LEFT JOIN ({PER_CUSTOMER}) AS q USING (customer_id)", [f"{TOTALS}(orders)"]),
+        # The groups of the top, and those below them.
+        (
+            f"SELECT country, avg(s) AS a FROM {{customers}} JOIN ({PER_CUSTOMER}) AS q USING (customer_id) GROUP BY country HAVING avg(s) > 3",
+            [
+                f"{TOTALS}(orders)",
+                "aggregate[country, AVG(sum), COUNT(*), SUM(sum), COUNT(sum)](inner join[customer_id = customer_id](customers, storage))",
+            ],
+        ),
+        (
+            f"SELECT max(n) AS m FROM (SELECT s, count(*) AS n FROM ({PER_CUSTOMER}) AS q GROUP BY s) AS r GROUP BY n",
+            [f"{TOTALS}(orders)", "aggregate[sum, COUNT(*)](storage)"],
+        ),
+        # The same groups twice are one view.
+        (
+            f"SELECT s FROM ({PER_CUSTOMER}) AS q UNION ALL SELECT s + 1 FROM ({PER_CUSTOMER}) AS r",
+            [f"{TOTALS}(orders)"],
+        ),
+        # Only the top has groups, or nothing has.
+        (PER_CUSTOMER, []),
+        ("SELECT id FROM {orders}", []),
+        # They would be computed in full.
+        ("SELECT m, count(*) AS n FROM (SELECT max(amount) AS m FROM {orders}) AS q GROUP BY m", []),
+    ],
+)
+def test_where_groups_are_below_others(query: str, views: list[str]) -> None:
+    found = with_inner_groups(shape(query), 2)
+    assert [formula(cut.shape.root) for cut in found.cuts] == views if found else views == []
+
+
 def test_a_pivot_is_kept_as_a_pivot() -> None:
     """Spark's plan of it has no other text."""
     pivoted = "SELECT * FROM (SELECT customer_id, status, weight FROM {orders}) PIVOT (sum(weight) FOR status IN ('web', 'shop'))"
@@ -130,14 +168,16 @@ CASES = int(os.environ.get("MVBUILD_CUT_CASES", "25"))
 @pytest.mark.proof
 def test_random_queries_through_auxiliary_views() -> None:
     connection = connected()
-    seen = picked = 0
+    seen = picked = inner = 0
     for seed in (*range(4_000_000, 4_000_000 + CASES), *more_seeds(CASES)):
         found = through_cuts(generated(seed), connection, seed)
         assert not found.wrong, found.wrong[0]
         seen += found.cuts
         picked += found.picked
+        inner += found.inner
     assert seen > CASES // 2
     assert picked > CASES // 10
+    assert inner > CASES // 10
 
 
 @pytest.mark.proof
@@ -222,6 +262,7 @@ def played(query: str, required: frozenset[str] = frozenset()) -> Through:
         found.cuts += one.cuts
         found.picked += one.picked
         found.reduced += one.reduced
+        found.inner += one.inner
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -11,8 +11,10 @@ from sqlglot import exp
 from mvbuild.incremental.aggregate_arguments import never_null, simple, where
 from mvbuild.incremental.algebra import Aggregate, Expand, Filter, Item, Project, Relation, column, names_in, substituted, union
 from mvbuild.incremental.averages import average, has_fewer_digits, loses_digits, unless_zero
+from mvbuild.incremental.delta import Delta, Deltas
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import kind_of
+from mvbuild.incremental.matched_rows import matched_rows
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, StrategyInput, Upsert
 from mvbuild.ports.session import ANSI
@@ -42,12 +44,11 @@ def rewrite(case: StrategyInput) -> Rewrite:
     {'n': 'CAST(("t"."n" + COALESCE("d"."count_10", 0)) AS BIGINT)'}
     """
     root, names, computed = _outputs(case)
-    aggregate = _aggregate(root)
+    deltas = case.deltas()
+    aggregate, delta, groups_stay = _change(case, _aggregate(root), deltas)
     values = {item.name: item.expression for item in aggregate.values}
     stored = names
     keys = _stored_keys(case, aggregate, stored)
-    deltas = case.deltas()
-    delta = deltas.of(aggregate.child)
     if not delta.all:
         return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
     plan = _Plan(case=case, aggregate=aggregate, stored=stored, has_minus=bool(delta.minus))
@@ -57,7 +58,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     key_pairs = tuple((stored[name], name) for name in keys)
     inserts: dict[str, exp.Expr] = {stored[name]: exp.column(name, SOURCE, quoted=True) for name in keys}
     inserts |= {name: made.insert for name, made in outputs.items()}
-    lives = plan.lives() if aggregate.keys and plan.has_minus else None
+    lives = plan.lives() if aggregate.keys and plan.has_minus and not groups_stay else None
     write = Upsert(
         delta=source,
         keys=key_pairs,
@@ -67,6 +68,17 @@ def rewrite(case: StrategyInput) -> Rewrite:
         insert_when=exp.GT(this=lives[1], expression=exp.Literal.number(0)) if lives else None,
     )
     return Rewrite(NAME, write, tuple(deltas.ctes), case.shape.outputs)
+
+
+def _change(case: StrategyInput, aggregate: Aggregate, deltas: Deltas) -> tuple[Aggregate, Delta, bool]:
+    """The aggregate over rows that determine its values, their change, and whether no group disappears with it."""
+    found = matched_rows(aggregate) if not case.clock else None
+    if found is not None:
+        others = replace(case, plus=case.plus - found.right, minus=case.minus - found.right).deltas()
+        if others.is_linear(found.alone) and not (alone := others.of(found.alone)).minus:
+            pairs = deltas.of(found.pairs)
+            return replace(aggregate, child=found.pairs), Delta((*pairs.plus, *alone.plus), pairs.minus), True
+    return aggregate, deltas.of(aggregate.child), False
 
 
 def _outputs(case: StrategyInput) -> tuple[Relation, dict[str, str], dict[str, exp.Expr]]:

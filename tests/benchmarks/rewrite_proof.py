@@ -24,6 +24,7 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "compiler")]
 
 from mvbuild.incremental.strategies import STRATEGIES  # noqa: E402
+from unit.incremental.groups_of_left_joins import groups_of_left_joins  # noqa: E402
 from unit.incremental.on_cuts import through_cuts  # noqa: E402
 from unit.incremental.on_duckdb import connected  # noqa: E402
 from unit.incremental.oracle import ACCEPTED, Wrong, seen, shrunk  # noqa: E402
@@ -97,8 +98,9 @@ def counted(start: int, number: int, *, cuts: bool = False) -> Counts:
     connection = connected()
     for seed in range(start, start + number):
         if cuts:
-            # Few of the general queries join rows under a condition with groups.
-            for case in (generated(seed), *([restricted_groups(seed)] if seed % 5 == 0 else [])):
+            # Few of the general queries join rows under a condition with groups, or have groups over an outer join.
+            special = {0: restricted_groups, 1: groups_of_left_joins}.get(seed % 5)
+            for case in (generated(seed), *([special(seed)] if special else [])):
                 found = through_cuts(case, connection, seed)
                 counts.ran += 1
                 counts.cuts += found.cuts
@@ -106,6 +108,8 @@ def counted(start: int, number: int, *, cuts: bool = False) -> Counts:
                 counts.wrong.extend(found.wrong)
         else:
             counts.note(generated(seed), connection)
+            if seed % 10 == 0:
+                counts.note(groups_of_left_joins(seed), connection)
     counts.seconds = time.process_time() - began
     return counts
 

@@ -204,6 +204,8 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT y.k, y.v FROM {%b} y WHERE y.v > 0 AND NOT EXISTS (SELECT 1 FROM {%a} a WHERE a.k = y.k)",
             "SELECT y.k, t.s FROM {%b} y LEFT JOIN (SELECT k, sum(v) AS s FROM {%a} GROUP BY k) t ON t.k = y.k WHERE y.v > 0",
             "SELECT sum(x.v) / 7 AS s FROM {%a} x JOIN {%b} y ON x.k = y.k WHERE y.v > 0 AND x.v < (SELECT 2 * avg(a.v) FROM {%a} a WHERE a.k = y.k)",
+            "SELECT n, count(*) AS ks FROM (SELECT y.k, count(a.v) AS n FROM {%b} y LEFT JOIN {%a} a ON a.k = y.k GROUP BY y.k) GROUP BY n",
+            "SELECT y.k, sum(a.v) AS s, count(a.v) AS n FROM {%b} y LEFT JOIN {%a} a ON a.k = y.k AND a.v > 0 GROUP BY y.k",
             # Rows that cannot be compared: computed in full from an auxiliary view that follows the change.
             "SELECT array(CAST(max(t) AS DOUBLE)) AS most FROM (SELECT k, sum(v) AS t FROM {%a} GROUP BY k) AS q",
         ),

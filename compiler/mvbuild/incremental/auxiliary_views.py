@@ -7,7 +7,7 @@ in the auxiliary views.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import inf
@@ -17,7 +17,7 @@ from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import Cut, Division, divided, follows_deletes, reduced, with_inner_groups
+from mvbuild.incremental.cuts import Cut, Division, divisions, follows_deletes
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total
@@ -33,9 +33,9 @@ from mvbuild.storage.stored import stored
 
 _WITHOUT = ("nondeterministic", "metadata-columns", "forced", "round-trip-unproven")
 """Reasons for a full refresh after which an auxiliary view would have no use."""
-MUCH, HALF = 0.2, 0.5
-"""Where a change is already followed, and that takes more than `MUCH` of a full refresh, other views are computed if they make it cheaper
-than `HALF` of that: this saves a tenth of a full refresh or more each time, so that the views have paid for themselves after ten."""
+MUCH, LESS = 0.25, 0.6
+"""Where a change is already followed, and that takes more than `MUCH` of a full refresh, other views are computed if the refresh then costs
+at most the share `LESS` of that: this saves a tenth of a full refresh or more each time, so that the views pay for themselves after ten."""
 
 
 def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyChoice:
@@ -59,7 +59,7 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
         # A view does not record the clock, the user or the variables with which it was computed.
         return found
     storage = question.world.observed.table(node.storage)
-    ways = [_way(question, given, one, storage if shape is found.shape else None) for one in _divisions(shape, len(given.inputs))]
+    ways = [_way(question, given, one, storage if shape is found.shape else None) for one in divisions(shape, len(given.inputs))]
     chosen = _chosen(question, found, shape, given, ways) if ways else None
     if chosen is None:
         return found
@@ -74,17 +74,6 @@ class _Way:
     division: Division
     views: tuple[tuple[Cut, TableIdentifier], ...]
     is_followed: bool
-
-
-def _divisions(shape: Shape, tables: int) -> Iterator[Division]:
-    """In the order of how much is kept."""
-    plain, inner, of_joins = divided(shape, tables), with_inner_groups(shape, tables), reduced(shape, tables)
-    if plain is not None:
-        yield plain
-    if inner is not None and (plain is None or len(inner.cuts) > len(plain.cuts)):
-        yield inner
-    if of_joins is not None:
-        yield of_joins
 
 
 def _way(question: Question, given: Inputs, division: Division, storage: TableState | None) -> _Way:
@@ -118,7 +107,7 @@ def _may_pay(question: Question, found: StrategyChoice) -> bool:
 def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inputs, ways: Sequence[_Way]) -> _Way | None:
     """With `always`, the one with most views. With `auto`: under `incremental`, the simplest, whatever it costs, where deletes cannot be
     followed otherwise; under `auto`, the cheapest, where the changes that were seen would need a full refresh and are clearly cheaper to
-    follow with it, or where it halves a refresh that takes a good share of a full one. Views that are there are kept as long as they are
+    follow with it, or where it makes a refresh that takes a good share of a full one much cheaper. Views that are there are kept as long as they are
     cheaper than a full refresh: without them, the next change that needs them would compute them again."""
     followed = [one for one in ways if one.is_followed]
     if question.node.model.config.auxiliary_views == "always":
@@ -130,7 +119,7 @@ def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inpu
     others = [at for at, one in enumerate(ways) if not one.is_followed]
     now = min([_share_without(found), *(shares[at] for at in kept)])
     best = min(others, key=shares.__getitem__, default=None)
-    if best is not None and now > MUCH and shares[best] < min(CHEAPER, now * HALF):
+    if best is not None and now > MUCH and shares[best] < min(CHEAPER, now * LESS):
         return ways[best]
     return ways[kept[0]] if kept else None
 

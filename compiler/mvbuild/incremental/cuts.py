@@ -115,6 +115,17 @@ class Division:
         return map_scans(relation, put_back)
 
 
+def divisions(shape: Shape, tables: int) -> Iterator[Division]:
+    """All ways to divide a query, in the order of how much is kept. `tables` as for `divided`."""
+    plain, inner, of_joins = divided(shape, tables), with_inner_groups(shape, tables), reduced(shape, tables)
+    if plain is not None:
+        yield plain
+    if inner is not None and (plain is None or len(inner.cuts) > len(plain.cuts)):
+        yield inner
+    if of_joins is not None:
+        yield of_joins
+
+
 def divided(shape: Shape, tables: int) -> Division | None:
     """None if nothing is worth keeping. `tables`: how many tables the query reads; the auxiliary views get the numbers after them.
 

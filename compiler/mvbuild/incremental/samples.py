@@ -195,6 +195,10 @@ TWO_TABLES = (
         "`GROUP BY` over a `LEFT JOIN`",
         "SELECT country, count(*) AS n FROM {orders} LEFT JOIN {customers} USING (customer_id) GROUP BY country",
     ),
+    Sample(
+        "`GROUP BY` over a `RIGHT JOIN`, values of its left side",
+        "SELECT country, count(id) AS n FROM {orders} RIGHT JOIN {customers} USING (customer_id) GROUP BY country",
+    ),
     Sample("`RIGHT JOIN`", "SELECT id, country FROM {orders} RIGHT JOIN {customers} USING (customer_id)"),
     Sample(
         "`FULL JOIN`",

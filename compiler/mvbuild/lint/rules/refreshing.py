@@ -15,7 +15,7 @@ from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.incremental.algebra import leaves as leaves_of
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import with_calls
-from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.cuts import divisions
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import span_of
@@ -105,7 +105,7 @@ def _has_children(node: ModelNode, facts: Facts) -> bool:
 
 def _refused_by_all(node: ModelNode, facts: Facts, shape: Shape, text: MappedText) -> tuple[str, str, Span | None] | None:
     """Each table is tried alone, with new rows only: the change that allows most strategies."""
-    if _keeps_views(node) and divided(shape, len(node_inputs(facts.graph, node).leaves)) is not None:
+    if _keeps_views(node) and any(divisions(shape, len(node_inputs(facts.graph, node).leaves))):
         return None
     has_children = _has_children(node, facts)
     partitions = tuple(

@@ -39,6 +39,8 @@ QUERIES: Mapping[str, str] = {
     "silent": "SELECT id, at FROM raw.customers c WHERE country <> 'US' AND NOT EXISTS (SELECT 1 FROM raw.sales s WHERE s.k = c.id AND v > 5)",
     "totals": "SELECT c.country, t.total FROM raw.customers c LEFT JOIN (SELECT k, sum(v) AS total FROM raw.sales GROUP BY k) t ON t.k = c.id "
     "WHERE c.at = 1",
+    "sales_each": "SELECT n, count(*) AS customers FROM (SELECT c.id, count(s.id) AS n FROM raw.customers c LEFT JOIN raw.sales s ON s.k = c.id "
+    "GROUP BY c.id) GROUP BY n",
     "in_file": "SELECT k, sum(v) / count(*) AS mean FROM raw.sales GROUP BY k",
 }
 FILES = {
@@ -126,6 +128,22 @@ def test_a_query_that_picks_from_its_view_is_computed_with_it(house: Project, ch
     for name in names:
         statements = found[name].sql.split("\n;\n")
         assert sum(statement.startswith("SELECT") for statement in statements) == 1, statements
+
+
+def test_groups_below_others_follow_the_pairs_of_a_left_join(house: Project) -> None:
+    """The last sale of a customer goes, and the first one of another comes; then a customer without sales comes, and one goes."""
+    for statements, expected in (
+        (("DELETE FROM lake.raw.sales WHERE k = 2", "INSERT INTO lake.raw.sales VALUES (110, 3, 1.00), (111, 3, 1.00)"), ["merge"]),
+        (
+            ("INSERT INTO lake.raw.customers VALUES (70, 1, 'DE'), (3, 7, 'DE')", "INSERT INTO lake.raw.sales VALUES (112, 3, 1.00)"),
+            ["merge"],
+        ),
+        (("DELETE FROM lake.raw.customers WHERE id = 70",), ["affected-keys"]),
+    ):
+        for statement in statements:
+            house.sql(statement)
+        found = refresh(house, "sales_each")["sales_each"].details
+        assert [view["strategy"] for view in found["auxiliary_views"]] == expected
 
 
 def views_of(house: Project, name: str) -> list[str]:

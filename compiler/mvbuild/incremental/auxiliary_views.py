@@ -107,8 +107,8 @@ def _may_pay(question: Question, found: StrategyChoice) -> bool:
 def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inputs, ways: Sequence[_Way]) -> _Way | None:
     """With `always`, the one with most views. With `auto`: under `incremental`, the simplest, whatever it costs, where deletes cannot be
     followed otherwise; under `auto`, the cheapest, where the changes that were seen would need a full refresh and are clearly cheaper to
-    follow with it, or where it makes a refresh that takes a good share of a full one much cheaper. Views that are there are kept as long as they are
-    cheaper than a full refresh: without them, the next change that needs them would compute them again."""
+    follow with it, or where it makes a refresh that takes a good share of a full one much cheaper. Views that are there are kept as long
+    as they are cheaper than a full refresh: without them, the next change that needs them would compute them again."""
     followed = [one for one in ways if one.is_followed]
     if question.node.model.config.auxiliary_views == "always":
         return (followed or ways)[-1]

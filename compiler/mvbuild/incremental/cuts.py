@@ -430,9 +430,8 @@ def _with_parts(aggregate: Aggregate, shape: Shape) -> tuple[Aggregate, dict[str
     Without count(*) where that would change with rows that change nothing else."""
     values = list(aggregate.values)
     types: dict[str, Type | None] = {}
-    found = matched_rows(aggregate)
     known = never_null(aggregate.child, shape.required)
-    for part in list(_parts(aggregate, known))[found is not None :]:
+    for part in _parts(aggregate, known):
         function, argument = simple(part)
         present = [simple(one.expression) for one in values if _is_plain(one.expression)]
         if any((type(f), a) == (type(function), argument) for f, a in present):
@@ -448,7 +447,8 @@ def _is_plain(expression: exp.Expr) -> bool:
 
 
 def _parts(aggregate: Aggregate, never_null_columns: frozenset[str]) -> Iterator[exp.Expr]:
-    yield exp.Count(this=exp.Star())
+    if matched_rows(aggregate) is None:
+        yield exp.Count(this=exp.Star())
     for item in aggregate.values:
         function, argument = simple(item.expression)
         if not isinstance(function, exp.Sum | exp.Avg) or argument is None:

@@ -117,11 +117,13 @@ class Division:
 
 def divisions(shape: Shape, tables: int) -> Iterator[Division]:
     """All ways to divide a query, in the order of how much is kept. `tables` as for `divided`."""
-    plain, inner, of_joins = divided(shape, tables), with_inner_groups(shape, tables), reduced(shape, tables)
+    plain = divided(shape, tables)
     if plain is not None:
         yield plain
+    inner = with_inner_groups(shape, tables)
     if inner is not None and (plain is None or len(inner.cuts) > len(plain.cuts)):
         yield inner
+    of_joins = reduced(shape, tables)
     if of_joins is not None:
         yield of_joins
 

@@ -84,16 +84,21 @@ def _over(expressions: Sequence[exp.Expr], items: Mapping[str, exp.Expr]) -> lis
     return [substituted(one, items) for one in expressions]
 
 
-def _is_null(expression: exp.Expr, columns: frozenset[str]) -> bool:
-    """Whether it is NULL where the columns are. A condition that is NULL counts as false."""
-    if isinstance(expression, exp.Column):
-        return expression.name in columns
-    if isinstance(expression, exp.And):
-        return any(_is_null(one, columns) for one in expression.flatten())
-    if isinstance(expression, exp.Case):
-        if expression.this is not None or expression.args.get("default") is not None:
+def _is_null(value: exp.Expr, columns: frozenset[str]) -> bool:
+    """Whether it is NULL where the columns are."""
+    if isinstance(value, exp.Column):
+        return value.name in columns
+    if isinstance(value, exp.Case):
+        if value.this is not None or value.args.get("default") is not None:
             return False
-        return all(_is_null(one.this, columns) or _is_null(one.args["true"], columns) for one in expression.args["ifs"])
-    if isinstance(expression, _STRICT):
-        return any(isinstance(one, exp.Expr) and _is_null(one, columns) for one in expression.iter_expressions())
-    return False
+        return all(_is_never_true(one.this, columns) or _is_null(one.args["true"], columns) for one in value.args["ifs"])
+    return isinstance(value, _STRICT) and any(_is_null(one, columns) for one in value.iter_expressions())
+
+
+def _is_never_true(condition: exp.Expr, columns: frozenset[str]) -> bool:
+    """Whether it is NULL or false where the columns are NULL. Not the same as NULL: `NULL AND false` is false, which `count` counts."""
+    if isinstance(condition, exp.Paren):
+        return _is_never_true(condition.this, columns)
+    if isinstance(condition, exp.And):
+        return any(_is_never_true(one, columns) for one in condition.flatten())
+    return _is_null(condition, columns)

@@ -23,6 +23,8 @@ _OF_RIGHT = (
     "sum(b.v) FILTER (WHERE b.g = 1)",
     "sum(CASE WHEN b.g >= 1 AND b.v > 0 THEN b.v END)",
     "count(CASE WHEN b.v > 0 THEN a.v END)",
+    "count_if(b.v > 0 AND a.g >= 1)",
+    "count(CASE WHEN (b.v > 0 AND a.g >= 1) AND a.v > 0 THEN 1 END)",
 )
 _OF_BOTH = (
     "count(*)",
@@ -41,7 +43,7 @@ def groups_of_left_joins(seed: int) -> Generated:
     more, where = _more(rng)
     keys = rng.choice((["a.k"], ["a.k"], ["a.k", "a.g"], ["a.g"], ["a.k + 1"], ["a.k", "b.g"], ["a.k", "a.v"]))
     values = rng.sample(_OF_RIGHT, rng.choice((1, 1, 2, 3)))
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         values.append(rng.choice(_OF_BOTH))
     if any(one.startswith(("sum(b.v)", "avg(b.v)")) for one in values):
         # What deletes need.

@@ -17,8 +17,9 @@ from mvbuild.incremental.strategies import merge
 from seeds import more_seeds
 from unit.incremental.groups_of_left_joins import groups_of_left_joins
 from unit.incremental.on_cuts import through_cuts
-from unit.incremental.on_duckdb import connected
+from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.oracle import ACCEPTED, Wrong, seen
+from unit.incremental.queries import Generated
 
 CASES = int(os.environ.get("MVBUILD_MATCHED_CASES", "250"))
 JOINED = "FROM {customers} LEFT JOIN {orders} USING (customer_id)"
@@ -34,6 +35,10 @@ PAIRS = "inner join[customer_id = customer_id](customers, orders)"
             f"SELECT country, sum(amount) AS s {JOINED} WHERE country <> 'no' GROUP BY country",
             PAIRS.replace("(customers", "(filter[country <> 'no'](customers)"),
         ),
+        (f"SELECT country, count_if(amount > 3 AND country = 'no') AS s {JOINED} GROUP BY country", PAIRS),
+        # NULL AND false is false, which is counted.
+        (f"SELECT country, count(amount > 3 AND country = 'no') AS s {JOINED} GROUP BY country", None),
+        (f"SELECT country, count(CASE WHEN (amount > 3 AND country = 'no') = false THEN 1 END) AS s {JOINED} GROUP BY country", None),
         # A value or key of the rows without a partner.
         (f"SELECT country, count(*) AS n {JOINED} GROUP BY country", None),
         (f"SELECT country, sum(coalesce(amount, 1)) AS n {JOINED} GROUP BY country", None),
@@ -104,7 +109,8 @@ def _alone_is_forgotten(found: Any) -> Any:
 
 @pytest.mark.proof
 @pytest.mark.parametrize(
-    ("fault", "first"), [("values of the left side", 6_000_130), ("what reads the right side", 6_000_790), ("new groups", 6_000_000)]
+    ("fault", "first"),
+    [("values of the left side", 6_000_130), ("what reads the right side", 6_000_790), ("new groups", 6_000_000)],
 )
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str, first: int) -> None:
     """`first`: not far from a case that finds it."""
@@ -120,3 +126,16 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str, f
 
         monkeypatch.setattr(module, "_join", planted)
     assert any(played([seed])[1] for seed in range(first, first + 2_000))
+
+
+@pytest.mark.parametrize("is_fault", [False, True])
+def test_false_that_is_taken_for_null_is_found(monkeypatch: pytest.MonkeyPatch, is_fault: bool) -> None:
+    """A row without a partner has `NULL AND false`, which is counted. Its first partner has `true AND false`."""
+    if is_fault:
+        is_null = module._is_null
+        monkeypatch.setattr(module, "_is_null", lambda one, columns: isinstance(one, module.exp.And) or is_null(one, columns))
+    query = "SELECT a.k, count(b.v > 0 AND a.g >= 1) AS n FROM {a} AS a LEFT JOIN {b} AS b ON b.k = a.k GROUP BY a.k"
+    columns = dict.fromkeys("kgv", "int")
+    tables = (Table("a", columns, old=[(1, 0, 1)], new=[(1, 0, 1)]), Table("b", columns, old=[], new=[(1, 1, 1)]))
+    found = seen(Generated(0, query, tables, frozenset(), "inserts"), connected(), ["merge"])
+    assert bool(found.wrong) == is_fault

@@ -15,7 +15,19 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from mvbuild.incremental.aggregate_arguments import simple
-from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Relation, conjuncts, leaves, names_in, substituted, with_part
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    OneRow,
+    Project,
+    Relation,
+    conjuncts,
+    leaves,
+    names_in,
+    substituted,
+    with_part,
+)
 from mvbuild.incremental.reasons import Refused
 
 _STRICT = (exp.Cast, exp.Neg, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -55,9 +67,13 @@ def matched_rows(aggregate: Aggregate) -> MatchedRows | None:
     join = _join(aggregate.child, values, [item.expression for item in aggregate.keys])
     if join is None:
         return None
+    right = leaves(join.right)
+    if not right or right & leaves(with_part(aggregate.child, join.right, OneRow(join.right.columns))):
+        # A table that the rest reads too: its change also brings and removes rows without partner.
+        return None
     pairs = with_part(aggregate.child, join, replace(join, kind="inner"))
     alone = with_part(aggregate.child, join, replace(join, right=Filter(join.right, exp.false())))
-    return MatchedRows(right=leaves(join.right), pairs=pairs, alone=alone)
+    return MatchedRows(right=right, pairs=pairs, alone=alone)
 
 
 def _join(relation: Relation, values: Sequence[exp.Expr], others: Sequence[exp.Expr]) -> Join | None:
@@ -72,7 +88,7 @@ def _join(relation: Relation, values: Sequence[exp.Expr], others: Sequence[exp.E
     columns = frozenset(relation.right.columns)
     reads = frozenset[str]().union(*(names_in(one) for one in others))
     if relation.kind == "left" and not reads & columns and all(_is_null(one, columns) for one in values):
-        return relation if not leaves(relation.left) & leaves(relation.right) else None
+        return relation
     others = [*others, *conjuncts(relation.on)]
     found = _join(relation.left, values, others) if relation.kind in ("inner", "left", "semi", "anti") else None
     if found is None and relation.kind == "inner":

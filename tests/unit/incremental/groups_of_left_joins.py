@@ -63,6 +63,7 @@ def _left(rng: random.Random) -> str:
             "(SELECT a.k, c.g, c.v FROM {a} AS a JOIN {c} AS c ON c.k = a.k)",
             "(SELECT k, g, v FROM {a} UNION ALL SELECT k, g, v FROM {c})",
             "(SELECT k, g, sum(v) AS v FROM {a} GROUP BY k, g)",
+            "(SELECT a.k, a.g, b.v FROM {a} AS a JOIN {b} AS b ON b.k = a.g)",
         )
     )
 
@@ -81,8 +82,12 @@ def _right(rng: random.Random) -> str:
 
 
 def _more(rng: random.Random) -> tuple[str, str]:
-    joined = rng.choice(("", "", "", " JOIN {c} AS d ON d.k = a.k", " LEFT JOIN {c} AS d ON d.k = a.g", " JOIN {c} AS d ON d.k <=> b.g"))
-    where = rng.choice(("", "", " WHERE a.v > 0", " WHERE b.v IS NULL OR b.v > 1", " WHERE a.k IN (SELECT k FROM {c})"))
+    # Also of tables that the right side reads.
+    other = rng.choice("bcc")
+    joined = rng.choice(
+        ("", "", "", f" JOIN {{{other}}} AS d ON d.k = a.k", f" LEFT JOIN {{{other}}} AS d ON d.k = a.g", " JOIN {c} AS d ON d.k <=> b.g")
+    )
+    where = rng.choice(("", "", " WHERE a.v > 0", " WHERE b.v IS NULL OR b.v > 1", f" WHERE a.k IN (SELECT k FROM {{{other}}})"))
     return joined, where
 
 

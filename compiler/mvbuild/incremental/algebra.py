@@ -330,6 +330,13 @@ def with_part(relation: Relation, old: Relation, new: Relation) -> Relation:
     return with_children(relation, tuple(with_part(child, old, new) for child in relation.children))
 
 
+def bottom_of(relation: Relation) -> Relation:
+    """What is below the projections and filters at the top."""
+    while isinstance(relation, Project | Filter):
+        relation = relation.child
+    return relation
+
+
 def has_one_row(relation: Relation) -> bool:
     """Whether it has at most one row, whatever is in its tables."""
     if isinstance(relation, Aggregate):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Project, Relation, Scan, Window, leaves, walk
+from mvbuild.incremental.algebra import Aggregate, Relation, Scan, Window, bottom_of, leaves, walk
 from mvbuild.incremental.choose import Question, cheapest_of
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
@@ -92,7 +92,7 @@ def _cost(
 
 def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storage: TableState) -> TableState:
     """A table with about as many rows as the view will have."""
-    outer = _bottom(division.shape.root)
+    outer = bottom_of(division.shape.root)
     if isinstance(outer, Scan) and outer.leaf == cut.leaf:
         # Each row of the storage is one of the view.
         return storage
@@ -106,7 +106,7 @@ def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storag
     if cut.keys is not None:
         # At most a group for each key.
         expected = min(expected, given.inputs[cut.keys].rows)
-    elif (of_keys := _table_of_keys(_bottom(division.over_tables(cut.shape.root)))) is not None:
+    elif (of_keys := _table_of_keys(bottom_of(division.over_tables(cut.shape.root)))) is not None:
         # At most a group for each row of the table that has the keys.
         expected = min(expected, given.inputs[of_keys].rows)
     return _with_rows(largest.pin.table, min(1.0, expected / max(largest.rows, 1)))
@@ -114,15 +114,8 @@ def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storag
 
 def _ungrouped(relation: Relation) -> Relation:
     """What is below its aggregate or window: how many groups there are, and how many rows the first of each, is unknown."""
-    bottom = _bottom(relation)
-    return bottom.child if isinstance(bottom, Aggregate | Window) else relation
-
-
-def _bottom(relation: Relation) -> Relation:
-    """What is below the projections and filters at the top."""
-    while isinstance(relation, Project | Filter):
-        relation = relation.child
-    return relation
+    found = bottom_of(relation)
+    return found.child if isinstance(found, Aggregate | Window) else relation
 
 
 def _table_of_keys(relation: Relation) -> int | None:

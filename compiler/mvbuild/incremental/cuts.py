@@ -38,6 +38,7 @@ from mvbuild.incremental.algebra import (
     Scalar,
     Scan,
     Window,
+    bottom_of,
     column,
     leaves,
     map_scans,
@@ -148,7 +149,7 @@ def with_inner_groups(shape: Shape, tables: int) -> Division | None:
     >>> [formula(cut.shape.root) for cut in found.cuts]
     ['aggregate[customer_id, COUNT(id), COUNT(*)](orders)']
     """
-    bottom = _bottom(shape.root)
+    bottom = bottom_of(shape.root)
     if not any(isinstance(node, Aggregate) and node.keys for node in walk(bottom) if node is not bottom):
         return None
     return _divided(_Cutter(shape=shape, first=tables, is_followed=False, keeps_groups=True))
@@ -220,7 +221,7 @@ class _Cutter:
 
     def at_top(self, relation: Relation) -> Relation:
         """The operators from which the rows of the storage follow directly: their old value is in the storage."""
-        bottom = _bottom(relation)
+        bottom = bottom_of(relation)
         if not isinstance(bottom, Aggregate):
             return with_part(relation, bottom, self._inside(bottom))
         groups = replace(bottom, child=self.below(bottom.child))
@@ -229,7 +230,7 @@ class _Cutter:
 
     def over_views(self, relation: Relation) -> Relation:
         """The rest of a query over views that are small: its result is computed from them, without another view for it."""
-        bottom = _bottom(relation)
+        bottom = bottom_of(relation)
         return with_part(relation, bottom, self._inside(bottom))
 
     def below(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
@@ -237,7 +238,7 @@ class _Cutter:
         if self.is_followed:
             return relation
         if isinstance(relation, Project | Filter):
-            unsteady = _bottom(relation)
+            unsteady = bottom_of(relation)
             if isinstance(unsteady, Aggregate | Window) and is_unsteady(unsteady, self.shape.types) is not None:
                 return projected(self._kept(_chain(relation, self._inside(unsteady))), relation.columns)
             return with_children(relation, (self.below(relation.child, of_all_rows=of_all_rows),))
@@ -389,7 +390,7 @@ def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool
 
 def _merges(shape: Shape) -> bool:
     """Whether deletes can be merged into the outputs: of all tables, or of those that have the values (incremental/matched_rows.py)."""
-    bottom = _bottom(shape.root)
+    bottom = bottom_of(shape.root)
     found = matched_rows(bottom) if isinstance(bottom, Aggregate) else None
     changed = _outside_subqueries(shape.root) & (found.right if found else leaves(shape.root))
     return any(one.strategy in OF_GROUPS and one.refused is None for one in answers(shape, "deletes", changed=changed))
@@ -398,13 +399,6 @@ def _merges(shape: Shape) -> bool:
 def _outside_subqueries(root: Relation) -> frozenset[int]:
     """The tables that no scalar subquery reads."""
     return leaves(root) - frozenset[int]().union(*(leaves(node.subquery) for node in walk(root) if isinstance(node, Scalar)))
-
-
-def _bottom(relation: Relation) -> Relation:
-    """What is below the projections and filters at the top."""
-    while isinstance(relation, Project | Filter):
-        relation = relation.child
-    return relation
 
 
 def _chain(relation: Relation, bottom: Relation) -> Relation:
@@ -416,7 +410,7 @@ def _chain(relation: Relation, bottom: Relation) -> Relation:
         # A PIVOT already has all of its keys, and as a plain projection its plan would not be the one that Spark makes of PIVOT.
         return with_children(relation, (inner,))
     shown = {item.expression.name for item in relation.items if isinstance(item.expression, exp.Column)}
-    unsteady = _bottom(relation)
+    unsteady = bottom_of(relation)
     keys: tuple[str, ...] = ()
     if isinstance(unsteady, Window):
         keys = partition_columns(unsteady)

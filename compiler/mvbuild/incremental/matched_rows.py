@@ -65,15 +65,11 @@ def matched_rows(aggregate: Aggregate) -> MatchedRows | None:
     if not values or len(values) < len(arguments):
         return None
     join = _join(aggregate.child, values, [item.expression for item in aggregate.keys])
-    if join is None:
-        return None
-    right = leaves(join.right)
-    if not right or right & leaves(with_part(aggregate.child, join.right, OneRow(join.right.columns))):
-        # A table that the rest reads too: its change also brings and removes rows without partner.
+    if join is None or not leaves(join.right) or _reads_twice(aggregate.child, join.right):
         return None
     pairs = with_part(aggregate.child, join, replace(join, kind="inner"))
     alone = with_part(aggregate.child, join, replace(join, right=Filter(join.right, exp.false())))
-    return MatchedRows(right=right, pairs=pairs, alone=alone)
+    return MatchedRows(right=leaves(join.right), pairs=pairs, alone=alone)
 
 
 def _join(relation: Relation, values: Sequence[exp.Expr], others: Sequence[exp.Expr]) -> Join | None:
@@ -94,6 +90,11 @@ def _join(relation: Relation, values: Sequence[exp.Expr], others: Sequence[exp.E
     if found is None and relation.kind == "inner":
         found = _join(relation.right, values, others)
     return found
+
+
+def _reads_twice(relation: Relation, part: Relation) -> bool:
+    """Whether the rest of the relation reads a table of the part too: its change also brings and removes rows without a partner."""
+    return bool(leaves(part) & leaves(with_part(relation, part, OneRow(part.columns))))
 
 
 def _over(expressions: Sequence[exp.Expr], items: Mapping[str, exp.Expr]) -> list[exp.Expr]:

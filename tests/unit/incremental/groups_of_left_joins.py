@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from unit.incremental.on_duckdb import Row, Table
@@ -35,6 +36,13 @@ _OF_BOTH = (
     "sum(CASE WHEN b.v > 0 THEN 1 ELSE 2 END)",
 )
 
+_WITH_B = (
+    "(SELECT a.k, a.g, b.v FROM {a} AS a JOIN {b} AS b ON b.k = a.g)",
+    "(SELECT b.g AS k, a.g, a.v FROM {a} AS a LEFT JOIN {b} AS b ON b.k = a.g)",
+    "(SELECT k, g, v FROM {a} UNION ALL SELECT v, g, k FROM {b})",
+)
+"""Left sides that read the table of the right side too."""
+
 
 def groups_of_left_joins(seed: int) -> Generated:
     rng = random.Random(seed)
@@ -42,6 +50,12 @@ def groups_of_left_joins(seed: int) -> Generated:
     on = rng.choice(("b.k = a.k", "b.k = a.k", "b.k <=> a.k", "b.k = a.k AND b.v > 0", "b.k = a.k AND a.g = 1", "b.k < a.k"))
     more, where = _more(rng)
     keys = rng.choice((["a.k"], ["a.k"], ["a.k", "a.g"], ["a.g"], ["a.k + 1"], ["a.k", "b.g"], ["a.k", "a.v"]))
+    if rng.random() < 0.05:
+        return Generated(seed, _correlated(rng), _tables(rng), frozenset(), "both")
+    if rng.random() < 0.1:
+        # Its new rows are new groups too.
+        one = f"SELECT a.k, a.g, count(b.v) AS n FROM {rng.choice(_WITH_B)} AS a LEFT JOIN {{b}} AS b ON b.k = a.k GROUP BY a.k, a.g"
+        return Generated(seed, one, _tables(rng, ("spp", "ppp")), frozenset(), "both")
     values = rng.sample(_OF_RIGHT, rng.choice((1, 1, 2, 3)))
     if rng.random() < 0.3:
         values.append(rng.choice(_OF_BOTH))
@@ -51,6 +65,13 @@ def groups_of_left_joins(seed: int) -> Generated:
     listed = [f"{key} AS k{at}" for at, key in enumerate(keys)] + [f"{one} AS s{at}" for at, one in enumerate(values)]
     groups = f"SELECT {', '.join(listed)} FROM {left} AS a LEFT JOIN {right} AS b ON {on}{more}{where} GROUP BY {', '.join(keys)}"
     return Generated(seed, _top(rng, groups), _tables(rng), frozenset(), "both")
+
+
+def _correlated(rng: random.Random) -> str:
+    """A correlated scalar subquery is a LEFT JOIN with groups."""
+    subquery = f"(SELECT {rng.choice(('max(b.v)', 'sum(b.v)', 'count(b.v)'))} FROM {{b}} AS b WHERE b.k = a.k)"
+    values = rng.choice(("count(s) AS n", "sum(s) AS t, count(s) AS n", "min(s) AS n", "count(*) AS n"))
+    return f"SELECT g, {values} FROM (SELECT a.k, a.g, {subquery} AS s FROM {{a}} AS a) AS q GROUP BY g"
 
 
 def _left(rng: random.Random) -> str:
@@ -63,7 +84,7 @@ def _left(rng: random.Random) -> str:
             "(SELECT a.k, c.g, c.v FROM {a} AS a JOIN {c} AS c ON c.k = a.k)",
             "(SELECT k, g, v FROM {a} UNION ALL SELECT k, g, v FROM {c})",
             "(SELECT k, g, sum(v) AS v FROM {a} GROUP BY k, g)",
-            "(SELECT a.k, a.g, b.v FROM {a} AS a JOIN {b} AS b ON b.k = a.g)",
+            *_WITH_B,
         )
     )
 
@@ -83,7 +104,7 @@ def _right(rng: random.Random) -> str:
 
 def _more(rng: random.Random) -> tuple[str, str]:
     # Also of tables that the right side reads.
-    other = rng.choice("bcc")
+    other = rng.choice("bc")
     joined = rng.choice(
         ("", "", "", f" JOIN {{{other}}} AS d ON d.k = a.k", f" LEFT JOIN {{{other}}} AS d ON d.k = a.g", " JOIN {c} AS d ON d.k <=> b.g")
     )
@@ -105,9 +126,13 @@ def _top(rng: random.Random, groups: str) -> str:
     )
 
 
-def _tables(rng: random.Random) -> tuple[Table, ...]:
+_CHANGES = ("sbs", "pbs", "pbs", "bbs", "bsb", "pbp", "sps", "ppb", "bbb", "spp")
+"""For a, b and c: whether a table stays, gets rows (`p`), or also loses some (`b`)."""
+
+
+def _tables(rng: random.Random, changes: Sequence[str] = _CHANGES) -> tuple[Table, ...]:
     tables = []
-    for name, how in zip("abc", rng.choice(("sbs", "pbs", "pbs", "bbs", "bsb", "pbp", "sps", "ppb", "bbb")), strict=True):
+    for name, how in zip("abc", rng.choice(changes), strict=True):
         old = _rows(rng)
         new = old[rng.randrange(3) :] if how == "b" else list(old)
         if how != "s":

@@ -115,12 +115,19 @@ def _alone_is_forgotten(found: Any) -> Any:
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("fault", "first"),
-    [("values of the left side", 6_000_130), ("what reads the right side", 6_000_000), ("new groups", 6_000_000)],
+    [
+        ("values of the left side", 6_000_280),
+        ("what reads the right side", 6_000_000),
+        ("new groups", 6_000_000),
+        ("a table of both sides", 6_000_000),
+    ],
 )
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str, first: int) -> None:
     """`first`: not far from a case that finds it."""
     if fault == "values of the left side":
         monkeypatch.setattr(module, "_is_null", lambda *_: True)
+    elif fault == "a table of both sides":
+        monkeypatch.setattr(module, "_reads_twice", lambda *_: False)
     elif fault == "new groups":
         monkeypatch.setattr(merge, "matched_rows", lambda aggregate: _alone_is_forgotten(matched_rows(aggregate)))
     else:

@@ -21,6 +21,7 @@ The order of work:
 * `cost.py` estimates seconds: `fixed_costs.py` those of statements, `effort.py` those of rows; `experience.py` corrects both.
   `key_ranges.py` leaves out tables that cannot have the keys that changed.
 * `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add.
+* `matched_rows.py` finds groups over a LEFT JOIN whose values follow the joined pairs alone.
 * `cuts.py` finds the inner results of a query that are worth an auxiliary view; `semijoin.py` finds groups of which few are needed.
 * `row_query.py` writes a query that only picks from one table as expressions over a row of it, so that its change comes with that of the
   table.

@@ -98,6 +98,8 @@ class OnDuckDB:
     before: Counter[Row] = field(init=False)
     _text: str = field(init=False)
     _case: StrategyInput | None = field(init=False, default=None)
+    _after: dict[str, Counter[Row]] = field(init=False, default_factory=dict)
+    """The query of a refresh -> the storage after it: many ways of writing a refresh are the same text."""
 
     def __post_init__(self) -> None:
         sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables}, today="DATE 'today_VERSION'")
@@ -164,8 +166,9 @@ class OnDuckDB:
         asked = case or self.case()
         made = STRATEGIES[strategy](asked)
         rows, shared = self.apply(made), with_shared_joins(made)
-        ways = [shared, with_narrowed_joins(made, _any_table), with_narrowed_joins(shared or made, _any_table)]
-        ways.append(STRATEGIES[strategy](replace(asked, narrow_keys=True)))
+        ways = [shared, *(with_narrowed_joins(one, _any_table) for one in (made, shared) if one is not None)]
+        if strategy == "affected-keys":
+            ways.append(STRATEGIES[strategy](replace(asked, narrow_keys=True)))
         changed = Changed(plus=asked.plus, minus=asked.minus, types=asked.shape.types)
         ways += [with_shared_reads(one, changed, _any_table) for one in (made, *ways) if one is not None]
         for other in ways:
@@ -175,7 +178,13 @@ class OnDuckDB:
         return rows
 
     def apply(self, made: Rewrite) -> Counter[Row]:
-        rows = self.connection.execute(self.applied_sql(made)).fetchall()
+        sql = self.applied_sql(made)
+        if sql not in self._after:
+            self._after[sql] = self._applied(made, sql)
+        return self._after[sql]
+
+    def _applied(self, made: Rewrite, sql: str) -> Counter[Row]:
+        rows = self.connection.execute(sql).fetchall()
         (gone, distinct, wanted) = rows[0][:3]
         assert gone == distinct, f"{gone} positions to remove are {distinct} different ones"
         assert wanted is None or wanted == gone, f"{gone} of {wanted} rows to be removed were found"

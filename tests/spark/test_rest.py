@@ -81,6 +81,7 @@ def test_nothing_to_do_then_changes_then_nothing_to_do(built: Project) -> None:
     built.assert_tidy()
 
 
+@pytest.mark.proof
 def test_another_definition_is_another_version(built: Project) -> None:
     daily = FILES["models/marts/revenue_daily.sql"]
     built.write({"models/marts/revenue_daily.sql": daily.replace("count(*) AS orders", "count(*) AS orders, max(o.amount) AS best")})
@@ -97,6 +98,7 @@ def test_another_definition_is_another_version(built: Project) -> None:
     assert built.only_reused()
 
 
+@pytest.mark.proof
 def test_a_whole_run_in_one_request(built: Project, proxy: Proxy) -> None:
     built.append("raw.orders", order(10, 2, "2026-03-02", "3.00"))
     built.write({"models/marts/monthly.sql": MONTHLY, "models/large_orders.sql": LARGE, "models/marts/large.sql": OF_LARGE})
@@ -114,5 +116,6 @@ def test_a_whole_run_in_one_request(built: Project, proxy: Proxy) -> None:
     built.assert_tidy()
 
 
+@pytest.mark.proof
 def test_a_branch(built: Project) -> None:
     live_on_branch(built)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -22,23 +23,30 @@ from mvbuild.refresh.data_test_sql import SQL
 
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "compiler/mvbuild"
-TREES = {str(path.relative_to(CODE)): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(CODE.rglob("*.py"))}
 PAGE = (ROOT / "docs/development.md").read_text(encoding="utf-8").partition("## Extension points")[2].partition("\n## ")[0]
 ROWS = dict(re.findall(r"^\| ([a-z ]+) \| (.+) \|$", PAGE, re.MULTILINE))
 
 
-def texts(tree: ast.Module) -> Iterable[str]:
-    """The string literals of a module, without docstrings."""
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs)
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """Not made when tests are collected, which each process does for all of them."""
+    return {str(path.relative_to(CODE)): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(CODE.rglob("*.py"))}
 
 
-TEXTS = {path: frozenset(texts(tree)) for path, tree in TREES.items()}
+@cache
+def texts() -> Mapping[str, frozenset[str]]:
+    """Module -> its string literals, without docstrings."""
+    return {path: frozenset(_texts(list(ast.walk(tree)))) for path, tree in trees().items()}
+
+
+def _texts(nodes: Sequence[ast.AST]) -> Iterable[str]:
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return (n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs)
 
 
 def naming(name: str, *packages: str) -> set[str]:
     """The modules with this string literal, below these packages or in all."""
-    return {path for path, found in TEXTS.items() if name in found and (not packages or path.partition("/")[0] in packages)}
+    return {path for path, found in texts().items() if name in found and (not packages or path.partition("/")[0] in packages)}
 
 
 def imports(tree: ast.Module) -> set[str]:
@@ -63,7 +71,7 @@ def test_a_strategy_is_named_by_its_own_module_alone(module) -> None:
     path = f"{module.__name__.removeprefix('mvbuild.').replace('.', '/')}.py"
     # The names of some are words with other meanings elsewhere: Iceberg's `append`, dbt's `merge`.
     assert naming(module.NAME, "incremental", "plan", "refresh", "lint", "review", "cli", "api", "serve", "lsp") == {path}
-    importers = {where for where, tree in TREES.items() if module.__name__ in imports(tree)}
+    importers = {where for where, tree in trees().items() if module.__name__ in imports(tree)}
     assert importers == {"incremental/strategies/__init__.py"}
 
 
@@ -122,4 +130,4 @@ def test_a_storage_format_is_named_where_the_page_says(name: str) -> None:
 
 
 def test_artifacts_are_written_by_one_function() -> None:
-    assert {path for path, tree in TREES.items() if "mvbuild.artifacts.files.write_json" in imports(tree)} == {"api/compilation.py"}
+    assert {path for path, tree in trees().items() if "mvbuild.artifacts.files.write_json" in imports(tree)} == {"api/compilation.py"}

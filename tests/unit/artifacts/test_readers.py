@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt_artifacts_parser.parser import parse_catalog_v1, parse_manifest_v12, parse_run_results_v6
 
 from mvbuild.artifacts.catalog import catalog
 from mvbuild.artifacts.manifest import manifest
@@ -33,13 +33,19 @@ FILES = {
 }
 
 
+@pytest.fixture(scope="module")
+def parser() -> Any:
+    """Imported here, since that takes seconds, and each process collects all tests."""
+    return import_module("dbt_artifacts_parser.parser")
+
+
 @pytest.fixture
 def content(tmp_path: Path) -> dict[str, Any]:
     return manifest(compiled(tmp_path, FILES), version="1.0", generated_at="2026-11-23T00:00:00.000000Z", invocation_id="x")
 
 
-def test_a_strict_reader_accepts_the_manifest(content: dict[str, Any]) -> None:
-    assert len(parse_manifest_v12(content).nodes) == len(content["nodes"])
+def test_a_strict_reader_accepts_the_manifest(parser: Any, content: dict[str, Any]) -> None:
+    assert len(parser.parse_manifest_v12(content).nodes) == len(content["nodes"])
     assert content["metadata"]["env"]["mvbuild_version"] == "1.0"
 
 
@@ -54,7 +60,7 @@ def test_everything_that_a_node_depends_on_has_an_entry(content: dict[str, Any])
     assert content["child_map"]["source.shop.lake.crm.customers"] == ["model.shop.a"]
 
 
-def test_unit_tests_are_below_their_model_and_have_the_format_that_was_written(tmp_path: Path) -> None:
+def test_unit_tests_are_below_their_model_and_have_the_format_that_was_written(parser: Any, tmp_path: Path) -> None:
     units = (
         "unit_tests:\n  - {name: u, model: b, given: [{input: ref('a'), format: csv, rows: \"id,code\\n1,\\n\"}], "
         "expect: {format: csv, fixture: nothing}}\n"
@@ -62,7 +68,7 @@ def test_unit_tests_are_below_their_model_and_have_the_format_that_was_written(t
     files = {**FILES, "models/u.yml": units, "tests/fixtures/nothing.csv": "id\n"}
     found = manifest(compiled(tmp_path, files), version="1.0", generated_at="2026-11-23T00:00:00.000000Z", invocation_id="x")
     id = "unit_test.shop.b.u"
-    assert parse_manifest_v12(found).unit_tests[id].model == "b"
+    assert parser.parse_manifest_v12(found).unit_tests[id].model == "b"
     assert found["parent_map"][id] == ["model.shop.b"]
     assert id in found["child_map"]["model.shop.b"]
     assert found["child_map"][id] == []
@@ -87,7 +93,7 @@ def test_relationships_list_their_target_first_and_the_tested_node_last(content:
     assert (found["id"]["sources"], [r["name"] for r in found["id"]["refs"]]) == ([["raw", "orders"]], ["b"])
 
 
-def test_what_was_reused_is_a_success_for_readers_and_reused_for_selectors(tmp_path: Path) -> None:
+def test_what_was_reused_is_a_success_for_readers_and_reused_for_selectors(parser: Any, tmp_path: Path) -> None:
     graph = compiled(tmp_path, FILES)
     results = tuple(
         NodeResult(node=f"model.shop.{name}", status=status, message="", reasons=(), started_ms=0)
@@ -96,7 +102,7 @@ def test_what_was_reused_is_a_success_for_readers_and_reused_for_selectors(tmp_p
     content = run_results(
         graph, RunResult(results=results, started_ms=0, seconds=1.0), arguments={"which": "run"}, version="1.0", invocation_id="x"
     )
-    assert [r.status.value for r in parse_run_results_v6(content).results] == ["success", "success"]
+    assert [r.status.value for r in parser.parse_run_results_v6(content).results] == ["success", "success"]
     from mvbuild.artifacts.files import write_json
 
     write_json(graph.project.target_path / "run_results.json", content)
@@ -111,11 +117,11 @@ def test_a_version_is_the_same_from_its_manifest(tmp_path: Path, content: dict[s
     assert read_manifest(tmp_path / "manifest.json", "x").vars == version_of(graph, "x").vars
 
 
-def test_a_strict_reader_accepts_the_catalog(tmp_path: Path) -> None:
+def test_a_strict_reader_accepts_the_catalog(parser: Any, tmp_path: Path) -> None:
     made = shop(tmp_path, {**PROJECT, "seeds/countries.csv": "code\nDE\n"})
     made.run()
     content = catalog(made.world(), version="1.0", generated_at="2026-11-23T00:00:00.000000Z", invocation_id="x")
-    read = parse_catalog_v1(content)
+    read = parser.parse_catalog_v1(content)
     kinds = {id: node.metadata.type for id, node in read.nodes.items()}
     assert kinds == {
         "seed.shop.countries": "TABLE",
@@ -134,7 +140,7 @@ def test_a_strict_reader_accepts_the_catalog(tmp_path: Path) -> None:
     assert content["sources"]["source.shop.lake.raw.orders"]["stats"]["num_rows"]["value"] == 3
 
 
-def test_what_the_catalog_does_not_have_has_no_entry(tmp_path: Path) -> None:
+def test_what_the_catalog_does_not_have_has_no_entry(parser: Any, tmp_path: Path) -> None:
     content = catalog(shop(tmp_path).world(), version="1.0", generated_at="", invocation_id="x")
     assert content["nodes"] == {}
-    assert len(parse_catalog_v1(content).sources) == 2
+    assert len(parser.parse_catalog_v1(content).sources) == 2

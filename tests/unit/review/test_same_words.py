@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from mvbuild import api
 from mvbuild.review.model import Review
 from seeds import more_seeds
@@ -71,6 +73,7 @@ def test_what_is_done_follows_from_what_is_said(tmp_path: Path) -> None:
         assert actions[f"m{n}"] == expected, (name, message)
 
 
+@pytest.mark.proof
 def test_generated_edits(tmp_path: Path) -> None:
     pairs = []
     for seed in (*range(60), *more_seeds(20)):

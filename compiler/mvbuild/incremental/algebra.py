@@ -217,6 +217,8 @@ class Window(_Unary):
     """The rows of `child`, with window functions as further columns."""
 
     values: tuple[Item, ...]
+    loose: bool = False
+    """A column by which all windows partition may be a float, see `Aggregate`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -292,6 +294,8 @@ class SetOperation:
     columns: tuple[str, ...]
     alike: bool = True
     """As in `Union`."""
+    loose: bool = False
+    """As in `Aggregate`: 0.0 of one side is -0.0 of the other."""
 
     @property
     def children(self) -> tuple[Relation, ...]:
@@ -328,6 +332,11 @@ def with_part(relation: Relation, old: Relation, new: Relation) -> Relation:
     if relation is old:
         return new
     return with_children(relation, tuple(with_part(child, old, new) for child in relation.children))
+
+
+def is_loose(relation: Relation) -> bool:
+    """Whether it takes rows for equal that some functions of a float distinguish."""
+    return isinstance(relation, Aggregate | Distinct | Window | SetOperation) and relation.loose
 
 
 def bottom_of(relation: Relation) -> Relation:

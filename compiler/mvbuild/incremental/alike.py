@@ -28,6 +28,7 @@ from mvbuild.incremental.algebra import (
     conjuncts,
     with_children,
 )
+from mvbuild.incremental.restrict import partition_columns
 from mvbuild.lineage.checks import ARITHMETIC
 from mvbuild.lineage.expression_type import Types, type_of
 from mvbuild.lineage.types import COMPLEX, FRACTIONS, INTEGERS, MOST_DIGITS, Decimal, Type
@@ -67,7 +68,8 @@ class _Marking:
             return replace(relation, loose=_may_be_float(types[0].get(name) for name in relation.columns)), types[0]
         if isinstance(relation, Window):
             items = (Item(item.name, item.expression.this) for item in relation.values)
-            return relation, {**types[0], **self._computed(items, types[0])}
+            loose = _may_be_float(types[0].get(name) for name in partition_columns(relation))
+            return replace(relation, loose=loose), {**types[0], **self._computed(items, types[0])}
         if isinstance(relation, Scan | Explode):
             own = relation.columns if isinstance(relation, Scan) else relation.names
             return relation, {**dict(*types), **{name: self.types.get(name) for name in own}}
@@ -85,7 +87,9 @@ class _Marking:
         columns = [{found.get(name) for found, name in zip(types, names, strict=True)} for names in by_position]
         alike = all(len(found) == 1 and not any(one is None or isinstance(one, COMPLEX) for one in found) for found in columns)
         made = {name: None if None in found else self.types.get(name) for name, found in zip(relation.columns, columns, strict=True)}
-        return replace(relation, alike=alike), made
+        if isinstance(relation, Union):
+            return replace(relation, alike=alike), made
+        return replace(relation, alike=alike, loose=any(_may_be_float(found) for found in columns)), made
 
 
 def likeness(part: exp.Expr, types: Types) -> Likeness:

@@ -60,7 +60,7 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
     if isinstance(relation, Window):
         values = tuple(i for i in relation.values if i.name in needed)
         inner = (needed & set(relation.child.columns)) | _names(i.expression for i in values)
-        return Window(pruned(relation.child, inner), values) if values else pruned(relation.child, inner)
+        return replace(relation, child=pruned(relation.child, inner), values=values) if values else pruned(relation.child, inner)
     if isinstance(relation, Explode):
         inner = (needed & set(relation.child.columns)) | names_in(relation.generator)
         return replace(relation, child=pruned(relation.child, inner))

@@ -35,6 +35,7 @@ from mvbuild.incremental.algebra import (
     column,
     conjunction,
     conjuncts,
+    is_loose,
     leaves,
     names_in,
     substituted,
@@ -275,7 +276,9 @@ class Deltas:
             return tuple(exp.Coalesce(this=column(left), expressions=[column(right)]) for left, right in pairs)
         if pairs:
             return tuple(column(left) for left in dict.fromkeys(left for left, _ in pairs))
-        return self._comparable(join.left.columns)
+        # A mark of IN is NULL or false, which is the same for conditions, but not for keys. It follows from the other columns.
+        marks = {one.mark for one in walk(join.left) if isinstance(one, Join) and one.kind == "mark" and one.form == "in"}
+        return self._comparable([name for name in join.left.columns if name not in marks])
 
     def _comparable(self, names: Sequence[str]) -> tuple[exp.Expr, ...]:
         for name in names:
@@ -312,7 +315,7 @@ class Deltas:
             return self.changed_keys(relation.child, _through(items, relation.items))
         if isinstance(relation, Filter) and not self.is_linear(relation):
             return self.changed_keys(relation.child, items)
-        if isinstance(relation, Aggregate | Distinct) and relation.loose and not all(isinstance(i.expression, exp.Column) for i in items):
+        if is_loose(relation) and not all(isinstance(i.expression, exp.Column) for i in items):
             return tuple(Project(part, items) for part in self.of(relation).all)
         if isinstance(relation, Aggregate) and names <= {i.name for i in relation.keys}:
             return self.changed_keys(relation.child, _through(items, relation.keys))

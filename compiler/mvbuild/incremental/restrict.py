@@ -26,6 +26,7 @@ from mvbuild.incremental.algebra import (
     Window,
     column,
     conjunction,
+    is_loose,
     names_in,
     substituted,
 )
@@ -54,7 +55,7 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
         return Project(restricted(relation.child, _through(keys, relation.items), table), relation.items)
     if isinstance(relation, Filter):
         return Filter(restricted(relation.child, keys, table), relation.predicate)
-    if isinstance(relation, Aggregate | Distinct) and relation.loose and not all(isinstance(k.expression, exp.Column) for k in keys):
+    if is_loose(relation) and not all(isinstance(k.expression, exp.Column) for k in keys):
         return _here(relation, keys, table)
     if isinstance(relation, Aggregate) and relation.keys and _within(keys, [i.name for i in relation.keys]):
         return replace(relation, child=restricted(relation.child, _through(keys, relation.keys), table))

@@ -56,6 +56,7 @@ TRAPS = [
     Trap("a global aggregate that gets its first rows", "SELECT count(*) n, sum(v) t, count(v) c FROM {a}", [table("a", [], [A, B])], {"merge": ""}),
     Trap("a global aggregate that nobody reads", "SELECT 1 AS one FROM (SELECT count(*) AS n FROM {a}) AS q", [table("a", [A, B], [A, B, C])], {"full-diff": ""}),
     Trap("EXISTS of a global aggregate always holds", "SELECT k FROM {a} WHERE EXISTS (SELECT count(*) FROM {b})", [table("a", [A], [A, B]), table("b", [], [])], {"append": "", "bag": ""}),
+    Trap("the mark of IN, which may be NULL, is no key", "SELECT a.k, a.v FROM {a} AS a WHERE (a.v = 1 OR a.k IN (SELECT b.k FROM {b} AS b)) AND EXISTS (SELECT 1 FROM {c} AS c WHERE c.v > a.v)", [table("a", [(5, 1)], [(5, 1)], k="int", v="int"), table("b", [(None, 0)], [(None, 0), (5, 0)], k="int", v="int"), table("c", [(1, 9)], [(1, 9), (1, -9)], k="int", v="int")], {"bag": "", "affected-keys": ""}),
     Trap("a constant key does not reach below a global aggregate", "SELECT 'a' AS src, count(*) AS n FROM {a} UNION ALL SELECT 'b', count(*) FROM {b}", [table("a", [A], [A, B]), table("b", [A], [A])], {"affected-keys": ""}),
     Trap("a constant key of GROUP BY", "SELECT 1 AS one, k, count(*) AS n FROM {a} GROUP BY k, one", [table("a", [A], [A, B, C])], {"merge": "", "bag": "", "affected-keys": ""}),
     Trap("self-join", "SELECT x.k, y.v FROM {a} x JOIN {a} y ON x.k = y.k", [table("a", [A, B], [A, C])], {"bag": "", "affected-keys": ""}),

@@ -7,7 +7,8 @@ Each law holds for all rows, so a plan and the one that it becomes return the sa
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
 * an inner list of columns may have any order, a column twice, and a column that nothing above reads: the list above it names what it reads
   by id
-* a sum of `grouping(x)` that an aggregate computes may be read by its name above it, or computed again from the grouping id
+* a sum of `grouping(x)` that an aggregate computes may be read by its name above it, or computed again from the grouping id; and so may a
+  value of a projection by the ORDER BY above it
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of
 _BIT = r"cast\(\(shiftright\(\w*#\d+L, \d+\) & 1\) as tinyint\)"
 _GROUPING = re.compile(rf"{_BIT}|\(+{_BIT}(?: \+ {_BIT}\))+")
 """`grouping(x)`, and a sum of several. The text says all of it: the id is a bigint, each number an integer, and each bit 0 or 1."""
+_AGAIN = re.compile(r"[\w#(), .+*/-]+\)")
+"""The text of a value that may be computed again."""
+_STEADY = {"", *"abs cast coalesce concat length lower month quarter round substring trim upper year".split()}
+"""Functions that return the same for the same arguments."""
 _COLUMN = re.compile(r"\w*#(\d+)L?\b")
 _PLAIN = re.compile(r"isnotnull\(\w*#\d+L?\)|\(\w*#\d+L? (?:=|<|>|<=|>=) -?[\w.]+\)")
 """A condition on one column that nothing else decides."""
@@ -109,6 +114,9 @@ def with_whole_aggregates(node: Node) -> Node:
     >>> plan = Node("Project [k#1, cast(s#3 as int) AS a#4, (s#3 - 1) AS b#5]", [Node("Aggregate [k#1], [k#1, sum(v#2) AS s#3]")])
     >>> with_whole_aggregates(plan).text
     'Aggregate [k#1], [k#1, cast(sum(v#2) as int) AS a#4, (sum(v#2) - 1) AS b#5]'
+    >>> total = Node("Project [n#1L, (s#2L / n#1L) AS m#3]", [Node("Aggregate [count(1) AS n#1L, sum(v#4) AS s#2L]")])
+    >>> with_whole_aggregates(total).text
+    'Aggregate [count(1) AS n#1L, (sum(v#4) / count(1)) AS m#3]'
     """
     made = Node(node.text, [with_whole_aggregates(child) for child in node.children])
     if not node.text.startswith(_PROJECT) or len(made.children) != 1 or any(word in node.text for word in _APART):
@@ -118,34 +126,40 @@ def with_whole_aggregates(node: Node) -> Node:
     aggregate = having.children[0] if having else below
     parts = list(items_of(aggregate.text.partition(" ")[2])) if aggregate.text.startswith(_AGGREGATE) else []
     shown = list(items_of(node.text[len(_PROJECT) : -1]))
-    if len(parts) != 2 or all(_COLUMN.fullmatch(item) for item in shown):
+    if not parts or all(_COLUMN.fullmatch(item) for item in shown):
         return made
-    outputs = _by_id(parts[1][1:-1])
+    # Without GROUP BY there is only the second list.
+    *groups, values = parts
+    outputs = _by_id(values[1:-1])
     items = _substituted(shown, outputs) if outputs is not None else None
     if outputs is None or items is None:
         return made
     known = {ids_of(item)[-1] for item in items}
     read = [id_ for id_ in outputs if having and id_ in ids_of(having.text) and id_ not in known]
-    whole = Node(f"Aggregate {parts[0]}, [{', '.join([*items, *(outputs[id_] for id_ in read)])}]", aggregate.children)
+    listed = f"[{', '.join([*items, *(outputs[id_] for id_ in read)])}]"
+    whole = Node(f"Aggregate {', '.join([*groups, listed])}", aggregate.children)
     if having is None:
         return whole
     names = (item.rpartition(" AS ")[2] for item in items)
     return Node(f"{_PROJECT}{', '.join(names)}]", [Node(having.text, [whole])])
 
 
-def with_groupings_read(node: Node) -> Node:
-    """What an aggregate computes from `grouping(x)` is read above it, and not computed again.
+def with_values_read(node: Node) -> Node:
+    """What an aggregate computes from `grouping(x)` is read above it, and not computed again. So is what ORDER BY sorts by.
 
     >>> bit = "cast((shiftright(id#2L, 0) & 1) as tinyint)"
     >>> groups = Node(f"Aggregate [k#1, id#2L], [k#1, id#2L, {bit} AS g#3]", [Node("RelationV2[v#4]")])
-    >>> with_groupings_read(Node(f"Sort [CASE WHEN ({bit} = 0) THEN k#1 END ASC NULLS FIRST], true", [groups])).text
+    >>> with_values_read(Node(f"Sort [CASE WHEN ({bit} = 0) THEN k#1 END ASC NULLS FIRST], true", [groups])).text
     'Sort [CASE WHEN (g#3 = 0) THEN k#1 END ASC NULLS FIRST], true'
+    >>> listed = Node("Project [city#1, substring(city#1, 1, 3) AS short#2]", [Node("RelationV2[city#1]")])
+    >>> with_values_read(Node("Sort [substring(city#1, 1, 3) ASC NULLS FIRST], true", [listed])).text
+    'Sort [short#2 ASC NULLS FIRST], true'
     """
     return _read(node)[0]
 
 
 def _read(node: Node) -> tuple[Node, dict[str, str]]:
-    """A node, and what is known of its rows: a value of `grouping(x)` -> the column that has it.
+    """A node, and what is known of its rows: a value -> the column that has it.
 
     A list of columns in between changes neither: what it computes has other ids.
     """
@@ -156,12 +170,27 @@ def _read(node: Node) -> tuple[Node, dict[str, str]]:
     if text.startswith(_AGGREGATE):
         known = _groupings_of(text)
     elif text.startswith(_PASSING):
-        # A sum before its parts.
-        for value in sorted(known, key=lambda value: -value.count("shiftright")):
-            text = re.sub(rf"(?<!\w){re.escape(value)}", known[value], text)
+        of_project = _values_of(node.children[0].text) if text.startswith("Sort ") else {}
+        # A whole before its parts.
+        for value, name in sorted({**known, **of_project}.items(), key=lambda one: -len(one[0])):
+            text = re.sub(rf"(?<!\w){re.escape(value)}", name, text)
     elif not text.startswith(_PROJECT):
         known = {}
     return Node(text, [child]), known
+
+
+def _values_of(project: str) -> dict[str, str]:
+    """The values that a projection computes from columns that it gives too."""
+    if not project.startswith(_PROJECT):
+        return {}
+    items = list(items_of(project[len(_PROJECT) : -1]))
+    plain = {found[1] for item in items if (found := _COLUMN.fullmatch(item))}
+    computed = ((match["value"], item.rpartition(" AS ")[2]) for item in items if (match := _VALUE.fullmatch(item)))
+    return {value: name for value, name in computed if _is_steady(value) and set(ids_of(value)) <= plain}
+
+
+def _is_steady(value: str) -> bool:
+    return bool(_AGAIN.fullmatch(value)) and {*re.findall(r"(\w*)\(", value)} <= _STEADY
 
 
 def _groupings_of(aggregate: str) -> dict[str, str]:

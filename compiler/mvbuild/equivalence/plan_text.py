@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
 from mvbuild.equivalence.plan_joins import with_flat_joins
-from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_groupings_read, with_lists_in_order, with_whole_aggregates
+from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_lists_in_order, with_values_read, with_whole_aggregates
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
 
 _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
@@ -54,7 +54,7 @@ def without_renames(plan: str) -> str:
 
 
 def _by_laws(root: Node) -> Node:
-    laws = (_unordered, with_filters_above_windows, with_whole_aggregates, with_groupings_read, with_lists_in_order)
+    laws = (_unordered, with_filters_above_windows, with_whole_aggregates, with_values_read, with_lists_in_order)
     for law in laws:
         root = law(root)
     return root

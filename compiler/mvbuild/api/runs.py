@@ -74,7 +74,8 @@ def run(
 
         result = with_lineage(session, on_event, work)
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
-    result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
+    unforeseen = (found for one in result.results for found in one.diagnostics if found.severity == "warning")
+    result = replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics), renamed=renamed)
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
     # Include the time before the first step, above all the start of Spark.

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mvbuild.diagnostics import ProjectError, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.overtaken import is_as_new
+from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.plan.model import Plan, Step
+from mvbuild.plan.strictness import fallback_warning
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audit import audit, audit_current
@@ -81,4 +84,11 @@ def _attempt(session: RunSession, plan: Plan, step: Step, now: Pinned) -> Outcom
             passed = audit_current(session, prepared.pinned, tests)
             return advance(session, prepared.pinned, staged.choice, passed, staged.mark, staged.views)
         published = publish(session, audit(session, staged, tests))
-    return outcome(published)
+    return replace(outcome(published), warnings=tuple(_fell_back(step, now.node, staged.choice)))
+
+
+def _fell_back(step: Step, node: ModelNode, choice: StrategyChoice) -> Iterator[Diagnostic]:
+    """The warning that the plan could not give."""
+    found = fallback_warning(node, choice)
+    if found is not None and (step.choice is None or fallback_warning(node, step.choice) is None):
+        yield found

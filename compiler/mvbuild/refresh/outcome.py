@@ -19,6 +19,8 @@ class Outcome:
     tests: tuple[TestResult, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     sql: str | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+    """What the plan could not foresee."""
 
 
 class AuditFailed(ProjectError):

@@ -224,6 +224,7 @@ class _Schedule:
             node=step.node,
             status="reused" if outcome.reused else "success",
             message=outcome.message,
+            diagnostics=outcome.warnings,
             tests=outcome.tests,
             details=outcome.details,
             sql=outcome.sql,

@@ -257,3 +257,34 @@ def test_a_window_of_staleness(project: MakeProject) -> None:
     house.run()
     house.sql(CHANGES[1])
     assert all(strategy != "full" for strategy, _ in house.run().values())
+
+
+def test_names_that_others_have(project: MakeProject) -> None:
+    """Auxiliary views are named after the storage, which no other MV has. A table that mvbuild did not make is not touched, and a warning says so."""
+    made = House(project, {}).project
+    placed = "{{{{ config(alias='x', namespace='{0}', storage_namespace='mart', storage_table='x_{0}') }}}}\n"
+    made.write(
+        {
+            f"models/{name}.sql": placed.format(name) + RATIO.replace("sum(v)", f"sum({of})") + "\n"
+            for name, of in (("one", "v"), ("two", "id"))
+        }
+    )
+    for change in (None, *CHANGES[:2]):
+        if change:
+            made.sql(change)
+        result = made.run()
+        assert result.ok, messages(result)
+    assert {one.details.get("strategy") for one in result.results} == {"bag"}
+    assert result.diagnostics == ()
+    assert {found[1] for found in made.catalog.list_tables("mart")} == {
+        f"x_{of}{end}" for of in ("one", "two") for end in ("", "__auxiliary_1")
+    }
+    made.sql("DROP TABLE lake.mart.x_one__auxiliary_1 PURGE")
+    made.sql("CREATE TABLE lake.mart.x_one__auxiliary_1 (id INT) USING iceberg")
+    made.sql(CHANGES[4])
+    result = made.run()
+    assert result.ok, messages(result)
+    (warned,) = result.diagnostics
+    assert warned.code == "not-incremental"
+    assert "auxiliary-name-taken" in warned.message
+    assert made.bag("SELECT * FROM lake.mart.x_one") == made.bag(RATIO.replace("raw.", "lake.raw."))

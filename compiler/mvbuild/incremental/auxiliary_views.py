@@ -178,7 +178,7 @@ def view_names(question: Question, number: int) -> tuple[TableIdentifier, ...]:
     assert node.storage is not None
     storage = question.world.observed.table(node.storage)
     known = [one.name for one in listed_views(storage)] if storage is not None else []
-    fresh = [view_name(node.storage, node.identifier, at) for at in range(1, number + 1)]
+    fresh = [view_name(node.storage, at) for at in range(1, number + 1)]
     return tuple(known[at] if at < len(known) else name for at, name in enumerate(fresh))
 
 

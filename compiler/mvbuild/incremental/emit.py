@@ -135,7 +135,7 @@ class _Emitter:
 
     def _correlated(self, node: Join) -> exp.Expr | None:
         """The subquery as it was written; None if it was transformed."""
-        project = node.right
+        project = _as_one(node.right)
         if node.kind != "left" or not isinstance(project, Project) or not isinstance(project.child, Aggregate):
             return None
         aggregate, item = project.child, project.items[-1]
@@ -241,6 +241,15 @@ class _Emitter:
         for part in parts[1:]:
             made = kind(this=made, expression=part, distinct=distinct)
         return made
+
+
+def _as_one(relation: Relation) -> Relation:
+    """Projections of projections as one, such as those over an auxiliary view that is put back."""
+    while type(relation) is Project and type(relation.child) is Project:
+        below = {item.name: item.expression for item in relation.child.items}
+        items = tuple(Item(item.name, substituted(item.expression, below)) for item in relation.items)
+        relation = Project(relation.child.child, items)
+    return relation
 
 
 def _select(items: Sequence[exp.Expr], source: exp.Expr | None, **clauses: object) -> exp.Select:

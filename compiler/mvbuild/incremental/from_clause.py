@@ -178,6 +178,8 @@ def _computed(
     building: Building, relation: Relation, tables: Tables, select: exp.Expr, name: str, names: tuple[str, ...]
 ) -> tuple[Relation, Tables]:
     """LATERAL (SELECT ...) without FROM: more columns of each row."""
+    if select.args.get("from_"):
+        raise Refused("unsupported-operator", "LATERAL with a table is not refreshed incrementally: write a join with a GROUP BY", select)
     if not isinstance(select, exp.Select):
         raise unsupported(select)
     require(select, {"expressions"}, "unsupported-operator")

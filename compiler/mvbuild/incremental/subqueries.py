@@ -222,10 +222,10 @@ def _correlated_scalar(
         if not (isinstance(function, EXACT_AGGREGATES) or called(function) in NULL_OF_NOTHING):
             raise unsupported(function)
     # If the join finds nothing, the aggregates have their values for no rows, NULL or 0 for counts, and the value is computed from
-    # those.
+    # those. It is NULL if it is so for one NULL.
     counts = [name for name, function in functions.items() if isinstance(function, exp.Count | exp.CountIf)]
     made_of: dict[str, exp.Expr]
-    if isinstance(value, exp.Column) or (not counts and is_strict(value)):
+    if isinstance(value, exp.Column) or (is_strict(value) and names_in(value) - {*counts}):
         unique = building.computed("scalar", value)
         right: Relation = Project(aggregate, (*(Item(k.name, column(k.name)) for k in keys), Item(unique, value)))
         join = Join(relation, right, "left", conjunction(on), "scalar")

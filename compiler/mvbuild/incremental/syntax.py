@@ -74,6 +74,9 @@ _OF_WINDOW = ("partition_by", "order", "spec")
 
 def unsupported(node: exp.Expr) -> Refused:
     text = node.sql("spark")
+    if has_query(node):
+        # Its tables and columns have names of mvbuild's.
+        return Refused("unsupported-operator", "a subquery in this place is not refreshed incrementally", node)
     return Refused("unsupported-operator", f"`{text if len(text) < 60 else text[:57] + '...'}` is not refreshed incrementally", node)
 
 

@@ -83,8 +83,9 @@ def auxiliary_renames(catalog: Catalog, one: Rename) -> list[TableCommit]:
     """The auxiliary views of a renamed MV, which get names after its new one if these are free."""
     storage = one.storage or one.view.storage
     listed = [view.name for view in listed_views(storage)] if storage is not None else []
-    place = one.storage_to or (storage.identifier if storage is not None else one.view_to)
-    names = {old: view_name(place, one.view_to, at) for at, old in enumerate(listed, 1)}
+    # In one file, the MV and its storage have one name.
+    place = one.storage_to or (replace(storage.identifier, name=one.view_to.name) if storage is not None else one.view_to)
+    names = {old: view_name(place, at) for at, old in enumerate(listed, 1)}
     states = catalog.load([*names, *names.values()]) if names else {}
     return [
         TableCommit(

@@ -16,8 +16,10 @@ from mvbuild.incremental.algebra import projected
 from mvbuild.incremental.auxiliary_views import choice_of_query, choice_of_view, computed_now, query_in_full
 from mvbuild.incremental.choice import AuxiliaryPlan, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.cuts import Cut
+from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.kept_views import KeptInput
 from mvbuild.incremental.rewrite import Append, Bag
 from mvbuild.incremental.row_query import RowQuery, row_query
@@ -27,7 +29,7 @@ from mvbuild.plan.question import question
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, ChangeRefused, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import QueryError
-from mvbuild.ports.states import Schema, TableState
+from mvbuild.ports.states import Schema, TableState, Unreadable
 from mvbuild.refresh.choosing import summary_of_choice
 from mvbuild.refresh.few_rows import may_be_few
 from mvbuild.refresh.incremental import carried_out, write_values
@@ -70,6 +72,8 @@ class FromViews:
     outcome: WriteOutcome | None
     """None if the whole query was computed over them."""
     views: tuple[WrittenView, ...]
+    division: str
+    """As Spark confirmed it, see `storage/proof.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class _Refresh:
     places: ViewPlaces
 
     def written(self, summary: Mapping[str, str]) -> FromViews:
-        self._prove()
+        division = self._prove()
         kept: dict[int, KeptInput] = {}
         views: list[WrittenView] = []
         for planned in self.plan.views:
@@ -134,9 +138,9 @@ class _Refresh:
             outcome = WriteOutcome(added=0, removed=0, statements=())
             if not choice.is_no_change:
                 outcome = self._query(choice, views, {**summary, **summary_of_choice(choice)})
-            return FromViews(choice=choice, outcome=outcome, views=tuple(views))
+            return FromViews(choice=choice, outcome=outcome, views=tuple(views), division=division)
         self._in_full(choice, summary)
-        return FromViews(choice=choice, outcome=None, views=tuple(views))
+        return FromViews(choice=choice, outcome=None, views=tuple(views), division=division)
 
     @property
     def _question(self) -> Question:
@@ -144,17 +148,20 @@ class _Refresh:
         assert changes is not None
         return question(pinned.world, pinned.node, (), pinned.pins, changes)
 
-    def _prove(self) -> None:
-        """The query over the views, with their queries put back, is the user's: Spark's optimizer produces the same plan for both."""
+    def _prove(self) -> str:
+        """The query over the views, with their queries put back, is the user's: Spark's optimizer produces the same plan for both. The
+        text of the former."""
         given, whole = self.plan.given, self.plan.division.whole
+        text = sql_of(pruned(whole.root), lambda scan: f"table_{scan.leaf}")  # type: ignore[union-attr]
         is_same_session = settings_of(self.place.before) == self.prepared.settings
-        if is_same_session and is_proven(self.place.before, given.text.text, given.schemas):
-            return
+        if is_same_session and is_proven(self.place.before, given.text.text, given.schemas, text):
+            return text
         choice = StrategyChoice(strategy=FULL, code="", message="", inputs=given, shape=whole)
         source = self._inputs(choice, self.prepared.pinned.node.id, self.place).source
         difference = round_trip_difference(self.session.engine, self.prepared.sql, whole, source)
         if difference:
             raise NotIncremental("round-trip-unproven", difference)
+        return text
 
     def _inputs(self, choice: StrategyChoice, name: str, place: StagingArea, above: RowQuery | None = None) -> RefreshInputs:
         return RefreshInputs(session=self.session, node=name, choice=choice, place=place, above=above)
@@ -189,6 +196,8 @@ class _Refresh:
         found = self.session.load([name]).get(name)
         if found is None:
             return None
+        if isinstance(found, Unreadable):
+            raise NotIncremental("auxiliary-name-taken", f"{name} cannot be read: {found.reason}")
         if not isinstance(found, TableState) or OWNED_BY not in found.properties:
             raise NotIncremental("auxiliary-name-taken", f"{name} exists, and is not an auxiliary view of mvbuild")
         return found

@@ -19,7 +19,7 @@ from mvbuild.refresh.staging_area import StagingArea, drop_branches
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 from mvbuild.storage.commits import summary_of
 from mvbuild.storage.history import AUXILIARY_VIEWS, STRATEGY, next_refresh_id
-from mvbuild.storage.proof import mark_of
+from mvbuild.storage.proof import marks_of
 from mvbuild.storage.reads import read_summary
 from mvbuild.storage.schema_difference import difference
 
@@ -65,6 +65,8 @@ class _Written:
     outcome: WriteOutcome | None
     given: Inputs | None = None
     """The tables of the query that Spark confirmed; None for a full refresh, which needs no proof."""
+    division: str = ""
+    """The division of the query that Spark confirmed."""
     views: tuple[WrittenView, ...] = ()
 
 
@@ -74,9 +76,9 @@ def stage(session: RunSession, prepared: Prepared, place: StagingArea, places: V
     choice, outcome = done.choice, done.outcome
     if outcome is not None and outcome.is_empty:
         drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
-        return Unchanged(choice=choice, mark=_mark(done.given, prepared.settings), views=done.views)
+        return Unchanged(choice=choice, mark=_marks(done, place.before, prepared.settings), views=done.views)
     if done.given is not None:
-        mark = _mark(done.given, prepared.settings)
+        mark = _marks(done, place.before, prepared.settings)
     else:
         mark = mark_after_full(session, prepared.pinned, prepared.sql, prepared.query.schema, prepared.settings)
     written = _written(session.catalog, place)
@@ -92,7 +94,9 @@ def _write(session: RunSession, prepared: Prepared, place: StagingArea, places: 
             session.on_stage(node.id, "reading")
             kept = {AUXILIARY_VIEWS: str(len(choice.auxiliary.views))}
             found = write_from_views(session, prepared, place, places, {**summary, **kept})
-            return _Written(choice=found.choice, outcome=found.outcome, given=choice.auxiliary.given, views=found.views)
+            return _Written(
+                choice=found.choice, outcome=found.outcome, given=choice.auxiliary.given, division=found.division, views=found.views
+            )
         if choice.is_incremental:
             session.on_stage(node.id, "reading")
             done = incremental.write(session, node, choice, prepared.sql, place, {**summary, **summary_of_choice(choice)})
@@ -111,10 +115,10 @@ def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:
     return {**of_record, **prepared.session_property, **read_summary(prepared.pinned.clock)}
 
 
-def _mark(given: Inputs | None, settings: str) -> str:
-    """The mark of the proof that an incremental refresh relies on."""
-    assert given is not None
-    return mark_of(given.text.text, given.schemas, settings)
+def _marks(done: _Written, before: TableState, settings: str) -> str:
+    """Of the proof that an incremental refresh relies on."""
+    assert done.given is not None
+    return marks_of(before, done.given.text.text, done.given.schemas, settings, done.division)
 
 
 def _written(catalog: Catalog, place: StagingArea) -> TableState:

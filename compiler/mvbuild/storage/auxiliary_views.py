@@ -21,6 +21,7 @@ NAMED = "mvbuild.auxiliary-views"
 """Property of a storage table: the auxiliary views of its MV, and the refresh and base snapshots for which their snapshots hold."""
 OWNED_BY = "mvbuild.auxiliary-view-of"
 """Property of an auxiliary view: the model that it belongs to."""
+STORAGE_SUFFIX = "__storage"
 COMPUTED = "mvbuild.auxiliary-view"
 """Key of a snapshot's summary of an auxiliary view: what it was computed from, as JSON."""
 
@@ -44,9 +45,13 @@ class Computed:
     read: Mapping[int, tuple[str, str | None, int]]
 
 
-def view_name(storage: TableIdentifier, mv: TableIdentifier, number: int) -> TableIdentifier:
-    """Beside the storage; the number counts from 1."""
-    return TableIdentifier(storage.catalog, storage.namespace, f"{mv.name}__auxiliary_{number}")
+def view_name(storage: TableIdentifier, number: int) -> TableIdentifier:
+    """Beside the storage, and named after it, because no other MV has this storage; the number counts from 1.
+
+    >>> str(view_name(TableIdentifier("lake", ("mart",), "daily__storage"), 1))
+    'lake.mart.daily__auxiliary_1'
+    """
+    return TableIdentifier(storage.catalog, storage.namespace, f"{storage.name.removesuffix(STORAGE_SUFFIX)}__auxiliary_{number}")
 
 
 def listed_views(storage: TableState) -> tuple[NamedView, ...]:

@@ -197,6 +197,8 @@ def test_names_and_formats(project: MakeProject) -> None:
     (house.project.root / "models/latest.yml").unlink()
     house.run(prune=True)
     assert house.views() == set()
+    # Not even the metadata of an earlier format, which no table lists.
+    assert [str(file) for file in (house.project.root / ".mvbuild/warehouse/mart").rglob("*") if file.is_file()] == []
 
 
 def test_settings_of_a_session(project: MakeProject) -> None:

@@ -106,21 +106,23 @@ def _files(store: TableFiles, item: Removed, others: list[State]) -> set[str]:
     storage = item.storage or (item.view.storage if item.view else None)
     own = [table for table in (storage, *item.auxiliary) if table is not None]
     around = tables_of(others)
-    for table in own:
-        if not any(t.uuid == table.uuid for t in around):
-            # A table that was registered a second time under another name still has an owner.
-            files |= store.of(table)
+    # A table that was registered a second time under another name still has an owner.
+    removed = [table for table in own if not any(t.uuid == table.uuid for t in around)]
+    for table in removed:
+        files |= store.of(table)
     for table in around if files else ():
         if shares_directory(table.location, own):
             files -= store.of(table)
-    files |= _view_files(store, item.view, others, files) if item.view else set()
+    for table in removed:
+        files |= _versions(store, table, others, files)
+    if item.view:
+        files |= metadata_files(store, item.view) | _versions(store, item.view, others, files)
     return files
 
 
-def _view_files(store: TableFiles, view: ViewState, others: list[State], own: set[str]) -> set[str]:
-    """The metadata files of all its versions. There is no list of them, so if others use the directory, only the current one is known."""
-    listed = {file for file, _ in store.below(f"{view.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
+def _versions(store: TableFiles, state: TableState | ViewState, others: list[State], own: set[str]) -> set[str]:
+    """The metadata files of all versions of a view, and those of a table from the time before it was converted. There is no list of them,
+    so if others use the directory, none of them is known."""
+    listed = {file for file, _ in store.below(f"{state.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
     versions = {file for file in listed if _METADATA.search(file)}
-    if shares_directory(view.location, others) or not listed <= versions | own:
-        return metadata_files(store, view)
-    return metadata_files(store, view) | versions
+    return set() if shares_directory(state.location, others) or not listed <= versions | own else versions

@@ -117,6 +117,8 @@ def with_whole_aggregates(node: Node) -> Node:
     >>> total = Node("Project [n#1L, (s#2L / n#1L) AS m#3]", [Node("Aggregate [count(1) AS n#1L, sum(v#4) AS s#2L]")])
     >>> with_whole_aggregates(total).text
     'Aggregate [count(1) AS n#1L, (sum(v#4) / count(1)) AS m#3]'
+    >>> with_whole_aggregates(Node("Project [1 AS one#3]", [Node("Aggregate [k#1]")])).text
+    'Project [1 AS one#3]'
     """
     made = Node(node.text, [with_whole_aggregates(child) for child in node.children])
     if not node.text.startswith(_PROJECT) or len(made.children) != 1 or any(word in node.text for word in _APART):
@@ -128,9 +130,11 @@ def with_whole_aggregates(node: Node) -> Node:
     shown = list(items_of(node.text[len(_PROJECT) : -1]))
     if not parts or all(_COLUMN.fullmatch(item) for item in shown):
         return made
-    # Without GROUP BY there is only the second list.
+    # Without GROUP BY there is only the second list. If none of the groups' columns is read, there is only the first one.
     *groups, values = parts
     outputs = _by_id(values[1:-1])
+    if not groups and any(_COLUMN.fullmatch(item) for item in items_of(values[1:-1])):
+        return made
     items = _substituted(shown, outputs) if outputs is not None else None
     if outputs is None or items is None:
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -28,25 +28,33 @@ ROWS = dict(re.findall(r"^\| ([a-z ]+) \| (.+) \|$", PAGE, re.MULTILINE))
 
 
 @cache
-def trees() -> Mapping[str, ast.Module]:
-    """Not made when tests are collected, which each process does for all of them."""
-    return {str(path.relative_to(CODE)): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(CODE.rglob("*.py"))}
+def sources() -> Mapping[str, str]:
+    """Not read when tests are collected, which each process does for all of them."""
+    return {str(path.relative_to(CODE)): path.read_text(encoding="utf-8") for path in sorted(CODE.rglob("*.py"))}
 
 
 @cache
-def texts() -> Mapping[str, frozenset[str]]:
-    """Module -> its string literals, without docstrings."""
-    return {path: frozenset(_texts(list(ast.walk(tree)))) for path, tree in trees().items()}
+def tree(path: str) -> ast.Module:
+    return ast.parse(sources()[path])
 
 
-def _texts(nodes: Sequence[ast.AST]) -> Iterable[str]:
+@cache
+def texts(path: str) -> frozenset[str]:
+    """The string literals of a module, without docstrings."""
+    nodes = list(ast.walk(tree(path)))
     docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    return (n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs)
+    return frozenset(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs)
 
 
 def naming(name: str, *packages: str) -> set[str]:
     """The modules with this string literal, below these packages or in all."""
-    return {path for path, found in texts().items() if name in found and (not packages or path.partition("/")[0] in packages)}
+    possible = (path for path, text in sources().items() if name in text and (not packages or path.partition("/")[0] in packages))
+    return {path for path in possible if name in texts(path)}
+
+
+def importing(name: str) -> set[str]:
+    """The modules that import this module, or this name of a module."""
+    return {path for path, text in sources().items() if name.rpartition(".")[2] in text and name in imports(tree(path))}
 
 
 def imports(tree: ast.Module) -> set[str]:
@@ -71,8 +79,7 @@ def test_a_strategy_is_named_by_its_own_module_alone(module) -> None:
     path = f"{module.__name__.removeprefix('mvbuild.').replace('.', '/')}.py"
     # The names of some are words with other meanings elsewhere: Iceberg's `append`, dbt's `merge`.
     assert naming(module.NAME, "incremental", "plan", "refresh", "lint", "review", "cli", "api", "serve", "lsp") == {path}
-    importers = {where for where, tree in trees().items() if module.__name__ in imports(tree)}
-    assert importers == {"incremental/strategies/__init__.py"}
+    assert importing(module.__name__) == {"incremental/strategies/__init__.py"}
 
 
 def test_every_module_of_a_strategy_is_in_the_table() -> None:
@@ -130,4 +137,4 @@ def test_a_storage_format_is_named_where_the_page_says(name: str) -> None:
 
 
 def test_artifacts_are_written_by_one_function() -> None:
-    assert {path for path, tree in trees().items() if "mvbuild.artifacts.files.write_json" in imports(tree)} == {"api/compilation.py"}
+    assert importing("mvbuild.artifacts.files.write_json") == {"api/compilation.py"}

@@ -119,7 +119,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Nothing to do: the next refreshes can use them.",
     ),
     "auxiliary-name-taken": (
-        "A table has the name of an auxiliary view, and mvbuild did not make it.",
+        "A table has the name of an auxiliary view, and mvbuild did not make it or cannot read it.",
         "Rename or drop the table, or set auxiliary_views: never.",
     ),
     "auxiliary-view-refused": (

@@ -29,6 +29,10 @@ def quote(part: str) -> str:
     return "`" + part.replace("`", "``") + "`"
 
 
+STORAGE_SUFFIX = "__storage"
+"""The name of a storage table is that of its MV with this, if the project does not name it."""
+
+
 @dataclass(frozen=True, order=True)
 class TableIdentifier:
     """Catalog, namespace (one level or more) and name: a *table identifier* of the Iceberg specification.

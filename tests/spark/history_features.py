@@ -146,6 +146,12 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT k, max(r) AS most, min(r) AS least FROM {%a} GROUP BY k",
             "SELECT x.k, y.k AS other FROM {%a} x JOIN {%b} y ON x.r = y.r",
             "SELECT k, CAST(r AS STRING) AS text FROM {%a}",
+            # Functions that distinguish 0.0 and -0.0, over what takes them for equal.
+            "SELECT DISTINCT CAST(r AS STRING) AS text, n FROM (SELECT r, count(*) OVER (PARTITION BY r) AS n FROM {%a}) AS q",
+            "SELECT CAST(r AS STRING) AS text, max(n) AS most FROM (SELECT r, count(*) OVER (PARTITION BY r) AS n FROM {%a}) AS q "
+            "GROUP BY CAST(r AS STRING)",
+            "SELECT CAST(r AS STRING) AS text, count(*) AS n FROM (SELECT k, r FROM {%a} EXCEPT SELECT k, r FROM {%b}) AS q "
+            "GROUP BY CAST(r AS STRING)",
         ),
         steps={"touch": 2, "update": 3},
         columns={"r": "double"},

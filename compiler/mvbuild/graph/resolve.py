@@ -15,7 +15,7 @@ from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
 from mvbuild.graph.target_lags import bad_lags
 from mvbuild.graph.time_travel import bad_travel
-from mvbuild.names import TableIdentifier
+from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.parse.generic_tests import is_custom
 from mvbuild.parse.generic_tests import key_of as test_key
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query, Read
@@ -239,7 +239,7 @@ class _Directory:
     def _storage(self, model: ParsedModel, identifier: TableIdentifier) -> TableIdentifier:
         config = model.config
         namespace = self._namespace(config.storage_namespace) if config.storage_namespace else identifier.namespace
-        return TableIdentifier(identifier.catalog, namespace, config.storage_table or f"{identifier.name}__storage")
+        return TableIdentifier(identifier.catalog, namespace, config.storage_table or f"{identifier.name}{STORAGE_SUFFIX}")
 
     def _namespace(self, configured: tuple[str, ...] | None) -> tuple[str, ...]:
         return self.project.target.namespace_of(configured)

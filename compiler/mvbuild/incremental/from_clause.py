@@ -179,7 +179,11 @@ def _computed(
 ) -> tuple[Relation, Tables]:
     """LATERAL (SELECT ...) without FROM: more columns of each row."""
     if select.args.get("from_"):
-        raise Refused("unsupported-operator", "LATERAL with a table is not refreshed incrementally: write a join with a GROUP BY", select)
+        raise Refused(
+            "unsupported-operator",
+            "LATERAL with a table is not refreshed incrementally: write a join, or a subquery in the SELECT list",
+            select,
+        )
     if not isinstance(select, exp.Select):
         raise unsupported(select)
     require(select, {"expressions"}, "unsupported-operator")

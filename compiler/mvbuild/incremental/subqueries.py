@@ -222,7 +222,7 @@ def _correlated_scalar(
         if not (isinstance(function, EXACT_AGGREGATES) or called(function) in NULL_OF_NOTHING):
             raise unsupported(function)
     # If the join finds nothing, the aggregates have their values for no rows, NULL or 0 for counts, and the value is computed from
-    # those. It is NULL if it is so for one NULL.
+    # those. Arithmetic with one aggregate that is NULL is NULL, so that it can be computed below the join.
     counts = [name for name, function in functions.items() if isinstance(function, exp.Count | exp.CountIf)]
     made_of: dict[str, exp.Expr]
     if isinstance(value, exp.Column) or (is_strict(value) and names_in(value) - {*counts}):

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
-from mvbuild.names import TableIdentifier
+from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.plan.removed import Removed
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.commits import BRANCH_PROPERTY
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.storage.names import storage_name
 
-_SUFFIX = "__storage"
 _MOST_LOADED = 50
 """The limit of other tables in the namespaces of the project. If there are more, only those with the usual name of a storage are checked.
 """
@@ -55,6 +54,6 @@ def _candidates(world: World, catalog: Catalog, views: Mapping[TableIdentifier, 
     namespaces = {target, *(i.namespace for n in world.graph.models for i in (n.identifier, n.storage) if i is not None)}
     known = {i.key for i in (*world.observed.states, *views)}
     names = [i for namespace in sorted(namespaces) for i in catalog.list_names(namespace) if i.key not in known]
-    wanted = names if len(names) <= _MOST_LOADED else [i for i in names if i.name.endswith(_SUFFIX)]
+    wanted = names if len(names) <= _MOST_LOADED else [i for i in names if i.name.endswith(STORAGE_SUFFIX)]
     found = catalog.load(wanted) if wanted else {}
     return [s for s in found.values() if isinstance(s, TableState)]

@@ -10,7 +10,7 @@ from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.lifecycle.abandoned import abandoned, never_refreshed
-from mvbuild.names import TableIdentifier
+from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
@@ -96,7 +96,7 @@ def _storage(world: World, catalog: Catalog, views: Mapping[TableIdentifier, Sta
         if node.identifier.key in keys or (node.storage and node.storage.key in keys):
             return never_refreshed(world, views, node)
     owner = f"model.{world.graph.project.name}.{name}"
-    by_name = {wanted.key, TableIdentifier(wanted.catalog, wanted.namespace, f"{wanted.name}__storage").key}
+    by_name = {wanted.key, TableIdentifier(wanted.catalog, wanted.namespace, f"{wanted.name}{STORAGE_SUFFIX}").key}
     found = [i for i in abandoned(world, catalog, views) if i.model == owner or i.identifier.key in by_name]
     return found[0] if len(found) == 1 else None
 

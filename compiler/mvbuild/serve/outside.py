@@ -17,7 +17,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import stored_definition
 from mvbuild.freshness.rules import judge, judge_one
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
-from mvbuild.names import TableIdentifier
+from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.parse.model import ParsedModel
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.sources import SourceLocation, Sources
@@ -133,7 +133,7 @@ def _model(world: World, node: ViewNode) -> ModelNode:
     view = world.observed.view(node.identifier)
     assert view is not None, "the node was expanded from it"
     name = view.properties.get(OWNER, "").rpartition(".")[2] or node.identifier.name
-    beside = replace(node.identifier, name=f"{node.identifier.name}__storage")
+    beside = replace(node.identifier, name=f"{node.identifier.name}{STORAGE_SUFFIX}")
     text = node.query.sql.text
     return ModelNode(
         id=node.id,

@@ -13,7 +13,7 @@ from typing import Any
 
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
-from mvbuild.names import TableIdentifier
+from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.ports.states import TableState
 from mvbuild.storage.stored import replaced_since, summary_value
 
@@ -21,7 +21,6 @@ NAMED = "mvbuild.auxiliary-views"
 """Property of a storage table: the auxiliary views of its MV, and the refresh and base snapshots for which their snapshots hold."""
 OWNED_BY = "mvbuild.auxiliary-view-of"
 """Property of an auxiliary view: the model that it belongs to."""
-STORAGE_SUFFIX = "__storage"
 COMPUTED = "mvbuild.auxiliary-view"
 """Key of a snapshot's summary of an auxiliary view: what it was computed from, as JSON."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ from mvbuild.cli.modes import is_json
 from mvbuild.cli.options import Options, branch_option, env, project_options
 
 if TYPE_CHECKING:
+    from mvbuild.watch.endpoints import MetricsServer
     from mvbuild.watch.events import Event
+    from mvbuild.watch.metrics import Metrics
     from mvbuild.watch.watcher import Watcher
 
 
@@ -44,8 +47,6 @@ def command(
     """Keep the materialized views fresh: poll what they read, and refresh what its target lag asks for. SIGTERM or Ctrl-C ends it after
     the commits that are being made."""
     from mvbuild.api.sessions import SystemClock
-    from mvbuild.diagnostics import ProjectError, error
-    from mvbuild.watch.endpoints import MetricsServer
     from mvbuild.watch.metrics import Metrics
     from mvbuild.watch.notify import Notifier, to_command, to_url
     from mvbuild.watch.project import WatchedProject
@@ -56,13 +57,7 @@ def command(
     warm = WarmEngine(clock, spark_idle)
     metrics = Metrics(clock, lambda: warm.is_running)
     receivers = [*([to_command(notify_command)] if notify_command else []), *([to_url(notify_url)] if notify_url else [])]
-    write = _write_json if is_json() else _write_text
     notifier = Notifier(receivers, lambda message: click.echo(f"warning: {message}", err=True))
-
-    def on_event(event: Event) -> None:
-        write(event)
-        notifier(event)
-
     pool = ThreadPoolExecutor(max_workers=max(1, threads or 4), thread_name_prefix="batch")
     watcher = Watcher(
         project=WatchedProject(options.graph, clock, warm, threads),
@@ -70,20 +65,13 @@ def command(
         cpu=time.process_time,
         submit=pool.submit,
         warm=warm,
-        on_event=on_event,
+        on_event=_to_all(_write_json if is_json() else _write_text, notifier),
         metrics=metrics,
         interval=interval,
         reload=reload,
     )
     watcher.start()
-    server = None
-    if port is not None:
-        try:
-            server = MetricsServer(host, port, metrics)
-        except OSError as exc:
-            message = f"Cannot listen on {host}:{port}: {exc.strerror or exc}"
-            raise ProjectError([error("command-line", message, help="Choose another port with --port, or any free one with 0.")]) from exc
-        click.echo(f"metrics: http://{host}:{server.port}/metrics", err=True)
+    server = _server(host, port, metrics) if port is not None else None
     try:
         return _until_stopped(watcher)
     finally:
@@ -91,6 +79,27 @@ def command(
         notifier.close()
         if server is not None:
             server.close()
+
+
+def _to_all(*receivers: Callable[[Event], None]) -> Callable[[Event], None]:
+    def on_event(event: Event) -> None:
+        for receive in receivers:
+            receive(event)
+
+    return on_event
+
+
+def _server(host: str, port: int, metrics: Metrics) -> MetricsServer:
+    from mvbuild.diagnostics import ProjectError, error
+    from mvbuild.watch.endpoints import MetricsServer
+
+    try:
+        server = MetricsServer(host, port, metrics)
+    except OSError as exc:
+        message = f"Cannot listen on {host}:{port}: {exc.strerror or exc}"
+        raise ProjectError([error("command-line", message, help="Choose another port with --port, or any free one with 0.")]) from exc
+    click.echo(f"metrics: http://{host}:{server.port}/metrics", err=True)
+    return server
 
 
 def _until_stopped(watcher: Watcher) -> int:

@@ -15,7 +15,7 @@ from mvbuild.incremental.algebra import Aggregate, Relation, Scan, Window, botto
 from mvbuild.incremental.choose import Question, cheapest_of
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
-from mvbuild.incremental.cuts import Cut, Division
+from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.inputs import Input, Inputs, ReadChange, total

@@ -17,7 +17,8 @@ from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import Cut, Division, divisions, follows_deletes
+from mvbuild.incremental.cuts import divisions, follows_deletes
+from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mvbuild.incremental.cost import Cost
-from mvbuild.incremental.cuts import Cut, Division
+from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.rewrite import Rewrite
 from mvbuild.incremental.shape import Shape

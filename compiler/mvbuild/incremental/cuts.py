@@ -20,12 +20,12 @@ as by a correlated subquery: it keeps the rows and the groups that they need, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mvbuild.incremental.aggregate_arguments import never_null, simple
+from mvbuild.incremental.aggregate_arguments import never_null
 from mvbuild.incremental.algebra import (
     Aggregate,
     Filter,
@@ -41,79 +41,30 @@ from mvbuild.incremental.algebra import (
     bottom_of,
     column,
     leaves,
-    map_scans,
     projected,
-    renamed,
     walk,
     with_children,
     with_part,
 )
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.delta import is_unsteady
 from mvbuild.incremental.distinct_groups import distinct_groups
-from mvbuild.incremental.functions import unwrapped
+from mvbuild.incremental.division import Cut, Division
+from mvbuild.incremental.group_parts import with_parts
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.kinds import kind_of_type
 from mvbuild.incremental.matched_rows import matched_rows
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import partition_columns
+from mvbuild.incremental.row_order import is_unsteady
 from mvbuild.incremental.same_rows import rows_text
 from mvbuild.incremental.semijoin import Reduction, is_plain, reduction
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import COMPLETE, OF_GROUPS
-from mvbuild.lineage.expression_type import type_of
 from mvbuild.lineage.types import Type
 
 _PLACE = -1
 """In place of a part of a query."""
 _NOT_OF_TABLES = ("tinyint", "smallint", "interval")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cut:
-    """One auxiliary view. `leaf`: its number among the tables of the query; `shape`: its own query, over tables and earlier cuts."""
-
-    leaf: int
-    shape: Shape
-    written: Relation | None = None
-    """The tree as the user wrote it, if the view is computed from fewer rows."""
-    keys: int | None = None
-    """The number of the view that has the keys to which its groups are restricted."""
-
-    @property
-    def reads(self) -> frozenset[int]:
-        return leaves(self.shape.root)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Division:
-    """The auxiliary views, each after those that it reads; and the query over base tables and auxiliary views."""
-
-    cuts: tuple[Cut, ...]
-    shape: Shape
-    proof: Shape | None = None
-    """The query over the auxiliary views as the user wrote it, if `shape` computes an aggregate in another way."""
-
-    @property
-    def whole(self) -> Shape:
-        """The query with the auxiliary views put back: what Spark compares with the user's text."""
-        shown = self.proof or self.shape
-        written = [cut.written or cut.shape.root for cut in self.cuts]
-        return replace(shown, root=self._put_back(shown.root, written))
-
-    def over_tables(self, relation: Relation) -> Relation:
-        """A part of the query or of a view, with the auxiliary views put back as they are computed."""
-        return self._put_back(relation, [cut.shape.root for cut in self.cuts])
-
-    def _put_back(self, relation: Relation, trees: Sequence[Relation]) -> Relation:
-        roots: dict[int, Relation] = {}
-
-        def put_back(scan: Scan) -> Relation:
-            return renamed(roots[scan.leaf], scan.sources) if scan.leaf in roots else scan
-
-        for cut, tree in zip(self.cuts, trees, strict=True):
-            roots[cut.leaf] = map_scans(tree, put_back)
-        return map_scans(relation, put_back)
 
 
 def divisions(shape: Shape, tables: int) -> Iterator[Division]:
@@ -335,14 +286,14 @@ class _Cutter:
         if _merges(self.shape_of(root, self.shape.outputs)):
             return False
         try:
-            return _merges(self._of_groups(*_with_parts(groups, self.shape)))
+            return _merges(self._of_groups(*with_parts(groups, self.shape)))
         except Refused:
             return False
 
     def _groups(self, aggregate: Aggregate) -> Relation:
         """The groups, with the counts and sums that deletes need; or without them, if another strategy than merging follows deletes."""
         try:
-            parts, types = _with_parts(aggregate, self.shape)
+            parts, types = with_parts(aggregate, self.shape)
         except Refused:
             return self._kept(aggregate)
         if not _merges(self._of_groups(parts, types)):
@@ -419,37 +370,3 @@ def _chain(relation: Relation, bottom: Relation) -> Relation:
     taken = {item.name for item in relation.items}
     more = tuple(Item(name, column(name)) for name in keys if name not in shown and name not in taken and name in inner.columns)
     return Project(inner, (*relation.items, *more))
-
-
-def _with_parts(aggregate: Aggregate, shape: Shape) -> tuple[Aggregate, dict[str, Type | None]]:
-    """The aggregate with count(*), and the sum and count of everything that it adds up or averages; and the types of the new columns.
-    Without count(*) where that would change with rows that change nothing else."""
-    values = list(aggregate.values)
-    types: dict[str, Type | None] = {}
-    known = never_null(aggregate.child, shape.required)
-    for part in _parts(aggregate, known):
-        function, argument = simple(part)
-        present = [simple(one.expression) for one in values if _is_plain(one.expression)]
-        if any((type(f), a) == (type(function), argument) for f, a in present):
-            continue
-        name = f"{aggregate.values[0].name if aggregate.values else aggregate.keys[0].name}_part_{len(values)}p"
-        types[name] = type_of(part, shape.types)
-        values.append(Item(name, part))
-    return replace(aggregate, values=tuple(values)), types
-
-
-def _is_plain(expression: exp.Expr) -> bool:
-    return isinstance(unwrapped(expression), exp.Count | exp.CountIf | exp.Sum) and expression.find(exp.Distinct) is None
-
-
-def _parts(aggregate: Aggregate, never_null_columns: frozenset[str]) -> Iterator[exp.Expr]:
-    if matched_rows(aggregate) is None:
-        yield exp.Count(this=exp.Star())
-    for item in aggregate.values:
-        function, argument = simple(item.expression)
-        if not isinstance(function, exp.Sum | exp.Avg) or argument is None:
-            continue
-        if isinstance(function, exp.Avg):
-            yield exp.Sum(this=argument.copy())
-        if not (isinstance(argument, exp.Column) and argument.name in never_null_columns):
-            yield exp.Count(this=argument.copy())

@@ -44,12 +44,12 @@ from mvbuild.incremental.algebra import (
     with_children,
 )
 from mvbuild.incremental.clock import at_values, boundary, differing, earlier, elsewhere, reads, reads_below, reads_here
-from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.join_order import changed_first
-from mvbuild.incremental.kinds import Types, is_exact, kind_of, kind_of_type
+from mvbuild.incremental.kinds import Types, is_exact, kind_of_type
 from mvbuild.incremental.limiting import limiting
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
+from mvbuild.incremental.row_order import nondeterministic_part
 
 KEYS = "keys_"
 """The prefix of the names of tables with changed keys."""
@@ -412,49 +412,6 @@ class Deltas:
             sides.append(Item(item.name, one))
             others.append(Item(item.name, other))
         return (*self.changed_keys(join.left, tuple(sides)), *self.changed_keys(join.right, tuple(others)))
-
-
-def nondeterministic_part(relation: Relation, types: Types) -> exp.Expr | None:
-    """A function in it whose value depends on the order of rows."""
-    return next((found for node in walk(relation) if (found := is_unsteady(node, types)) is not None), None)
-
-
-def require_local(rows: Relation, table: Ref, types: Types) -> None:
-    """Check rows that are computed again for some keys. What is not restricted to the keys also computes rows that stay; if it depends on
-    the order of rows, these could get other values now."""
-    for node in walk(rows):
-        found = is_unsteady(node, types)
-        if found is not None and not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
-            raise Refused("nondeterministic-order", "the order of the rows matters to a function that all rows share", found)
-
-
-def is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
-    if isinstance(relation, Limit):
-        return relation.limit or relation.offset
-    items: list[Item] = []
-    if isinstance(relation, Aggregate | Window):
-        items = list(relation.values)
-    for item in items:
-        for node in item.expression.walk():
-            if is_ordered_aggregate(node) or isinstance(node, POSITIONS) or _counts_rows(node):
-                return node
-            if isinstance(node, SUMS) and kind_of(_argument(node), types) not in ("integer", "decimal"):
-                return node
-    return None
-
-
-def _counts_rows(node: exp.Expr) -> bool:
-    """Whether a window function sees only some of the rows with equal order keys."""
-    spec = node.args.get("spec") if isinstance(node, exp.Window) else None
-    if spec is None or (spec.args.get("kind") or "").upper() != "ROWS":
-        return False
-    sides = ((spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end"))
-    return tuple(sides) != (("UNBOUNDED", "PRECEDING"), ("UNBOUNDED", "FOLLOWING"))
-
-
-def _argument(node: exp.Expr) -> exp.Expr:
-    found: exp.Expr = node.this
-    return found.expressions[0] if isinstance(found, exp.Distinct) else found
 
 
 def _is_null(value: exp.Expr) -> exp.Expr:

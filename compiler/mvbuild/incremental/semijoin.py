@@ -22,9 +22,9 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scalar, Scan, column, conjunction, conjuncts, walk
 from mvbuild.incremental.alike import likeness
-from mvbuild.incremental.delta import nondeterministic_part
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import equal_columns, mapped
+from mvbuild.incremental.row_order import nondeterministic_part
 from mvbuild.lineage.expression_type import Types
 from mvbuild.lineage.types import Type
 

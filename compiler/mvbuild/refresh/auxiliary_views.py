@@ -18,7 +18,7 @@ from mvbuild.incremental.choice import AuxiliaryPlan, PlannedView, StrategyChoic
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
-from mvbuild.incremental.cuts import Cut
+from mvbuild.incremental.division import Cut
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.kept_views import KeptInput
 from mvbuild.incremental.rewrite import Append, Bag

@@ -16,10 +16,11 @@ import duckdb
 
 from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_part
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.cuts import Cut, Division, divided, reduced, with_inner_groups
-from mvbuild.incremental.delta import nondeterministic_part
+from mvbuild.incremental.cuts import divided, reduced, with_inner_groups
+from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.row_order import nondeterministic_part
 from mvbuild.incremental.row_query import RowQuery, row_query
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import STRATEGIES

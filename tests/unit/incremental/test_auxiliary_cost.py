@@ -15,7 +15,8 @@ from mvbuild.incremental import auxiliary_cost, auxiliary_views
 from mvbuild.incremental.auxiliary_cost import MOST, cost_of_views
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import full_cost
-from mvbuild.incremental.cuts import Division, divided, reduced
+from mvbuild.incremental.cuts import divided, reduced
+from mvbuild.incremental.division import Division
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.inputs import Input, Inputs
 from mvbuild.incremental.samples import TABLES, TYPES, shape

@@ -28,10 +28,11 @@ from mvbuild.incremental.algebra import (
     names_in,
     walk,
 )
-from mvbuild.incremental.delta import Cte, Deltas, require_local
+from mvbuild.incremental.delta import Cte, Deltas
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, partition_columns, restricted
 from mvbuild.incremental.rewrite import NOTHING, Exchange, Rewrite, StrategyInput
+from mvbuild.incremental.row_order import require_local
 
 NAME = "affected-keys"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Distinct, Item, Relation, column, union
-from mvbuild.incremental.delta import Cte, require_local
+from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, restricted
 from mvbuild.incremental.rewrite import OverwritePartitions, Rewrite, StrategyInput
+from mvbuild.incremental.row_order import require_local
 
 NAME = "partitions"
 TRUNCATED = {"identity": None, "day": None, "month": "MM", "year": "YEAR"}

@@ -167,6 +167,9 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT k, v, rank() OVER w AS r, count(v) OVER w AS n FROM {%a} WINDOW w AS (PARTITION BY k ORDER BY v)",
             "SELECT x.k, t.twice, t.twice + x.v AS thrice FROM {%a} x, LATERAL (SELECT x.v * 2 AS twice) AS t",
             "SELECT x.k, t.e FROM {%a} x, LATERAL explode(array(x.v, 1)) AS t(e)",
+            "SELECT x.k, t.w FROM {%a} x, LATERAL (SELECT v + 1 AS w FROM {%b} WHERE k = x.k) AS t",
+            "SELECT x.k, count(t.v) AS n, max(t.v) AS most FROM {%a} x LEFT JOIN LATERAL (SELECT * FROM {%b} WHERE k = x.k AND v > x.v) AS t "
+            "GROUP BY x.k",
             "SELECT k, explode(sequence(1, coalesce(abs(v) % 4, 0) + 1)) AS e FROM {%a}",
             "SELECT v, stack(2, 'k', CAST(k AS STRING), 'v', CAST(v AS STRING)) AS (name, value) FROM {%a}",
             "SELECT x.k, x.v FROM {%a} x WHERE x.v = 1 OR EXISTS (SELECT 1 FROM {%b} y WHERE y.k = x.k)",

@@ -40,6 +40,8 @@ class Building:
     """Makes the tree of a subquery."""
     scalar: Callable[[Building, Relation, exp.Expr, Scope], tuple[Relation, exp.Expr]]
     """Adds the value of a scalar subquery to a relation."""
+    correlated: Callable[[Building, exp.Select, Scope], tuple[Block, list[exp.Expr]]]
+    """Makes the tree of a subquery without its conditions on the query around it; and these conditions."""
     types: dict[str, Type | None] = field(default_factory=dict)
     origins: dict[str, tuple[int, str]] = field(default_factory=dict)
     required: set[str] = field(default_factory=set)

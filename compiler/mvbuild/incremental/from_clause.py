@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Explode, Item, Join, OneRow, Project, Relation, Scan, column, conjunction
+from mvbuild.incremental.algebra import Explode, Item, Join, JoinKind, OneRow, Project, Relation, Scan, column, conjunction
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.constant_rows import rows_of_values
 from mvbuild.incremental.functions import is_generator
@@ -33,7 +33,7 @@ def from_clause(building: Building, select: exp.Select, scope: Scope) -> tuple[R
     relation, tables = _table(building, start.this, scope)
     relation, tables = _joined(building, relation, tables, select.args.get("joins") or (), scope)
     for lateral in select.args.get("laterals") or ():
-        relation, tables = _lateral(building, relation, tables, lateral)
+        relation, tables = _lateral(building, relation, replace(scope, tables=tables), lateral)
     return relation, replace(scope, tables=tables)
 
 
@@ -102,9 +102,10 @@ def _join(building: Building, left: Relation, tables: Tables, join: exp.Join, sc
     kind = join_kind(join)
     if isinstance(join.this, exp.Lateral):
         on = join.args.get("on")
-        if kind != "inner" or join.args.get("using") or (on is not None and on != exp.true()):
+        is_true = on is None or on == exp.true()
+        if kind not in ("inner", "left") or join.args.get("using") or not is_true:
             raise unsupported(join)
-        return _lateral(building, left, tables, join.this)
+        return _lateral(building, left, replace(scope, tables=tables), join.this, kind)  # type: ignore[arg-type]
     right, added = _table(building, join.this, scope)
     both = tables.together(added)
     names = natural_names(tables, added) if join.args.get("method") else [name.name for name in join.args.get("using") or ()]
@@ -147,19 +148,28 @@ def _one(tables: Tables, name: str, join: exp.Join) -> Output:
 # --- LATERAL ----------------------------------------------------------------------------------------------------------------------
 
 
-def _lateral(building: Building, relation: Relation, tables: Tables, lateral: exp.Lateral) -> tuple[Relation, Tables]:
+def _lateral(
+    building: Building, relation: Relation, scope: Scope, lateral: exp.Lateral, kind: JoinKind = "inner"
+) -> tuple[Relation, Tables]:
     require(lateral, {"this", "view", "outer", "alias"}, "unsupported-operator")
     alias = lateral.args.get("alias")
     names = tuple(c.name for c in alias.columns) if alias else ()
     name = alias.name.lower() if alias and alias.this else ""
     if isinstance(lateral.this, exp.Subquery):
-        return _computed(building, relation, tables, lateral.this.this, name, names)
+        select = lateral.this.this
+        if not isinstance(select, exp.Select):
+            raise unsupported(select)
+        if select.args.get("from_"):
+            return _lateral_rows(building, relation, scope, select, name, names, kind)
+        return _computed(building, relation, scope.tables, select, name, names)
+    if kind != "inner":
+        raise unsupported(lateral)
     if not is_generator(lateral.this):
         raise unsupported(lateral)
     if not names:
         raise Refused("unsupported-operator", "the columns of LATERAL VIEW need names", lateral)
-    made, columns = exploded(building, relation, Scope(tables), lateral.this, names, outer=bool(lateral.args.get("outer")))
-    return made, tables.together(source(name, columns))
+    made, columns = exploded(building, relation, Scope(scope.tables), lateral.this, names, outer=bool(lateral.args.get("outer")))
+    return made, scope.tables.together(source(name, columns))
 
 
 def exploded(
@@ -174,18 +184,24 @@ def exploded(
     return Explode(relation, generator, tuple(unique for _, unique in columns), outer), columns
 
 
+def _lateral_rows(
+    building: Building, relation: Relation, scope: Scope, select: exp.Select, name: str, names: tuple[str, ...], kind: JoinKind
+) -> tuple[Relation, Tables]:
+    """LATERAL (SELECT ... FROM ...): a join by its conditions on the query around it."""
+    if select.args.get("distinct"):
+        raise unsupported(select)
+    block, conditions = building.correlated(building, select, scope)
+    shown = names or tuple(name for name, _ in block.columns)
+    if not shown or len(shown) != len(block.columns):
+        raise unsupported(select)
+    columns = tuple(zip(shown, (unique for _, unique in block.columns), strict=True))
+    return Join(relation, block.relation, kind, conjunction(conditions)), scope.tables.together(source(name, columns))
+
+
 def _computed(
-    building: Building, relation: Relation, tables: Tables, select: exp.Expr, name: str, names: tuple[str, ...]
+    building: Building, relation: Relation, tables: Tables, select: exp.Select, name: str, names: tuple[str, ...]
 ) -> tuple[Relation, Tables]:
     """LATERAL (SELECT ...) without FROM: more columns of each row."""
-    if select.args.get("from_"):
-        raise Refused(
-            "unsupported-operator",
-            "LATERAL with a table is not refreshed incrementally: write a join, or a subquery in the SELECT list",
-            select,
-        )
-    if not isinstance(select, exp.Select):
-        raise unsupported(select)
     require(select, {"expressions"}, "unsupported-operator")
     items = []
     for one in select.expressions:

@@ -112,6 +112,10 @@ _JOINED = "{orders} JOIN {customers} USING (customer_id)"
 ONE_TABLE = (
     Sample("projection, `WHERE`", "SELECT id, upper(status) AS s FROM {orders} WHERE amount > 0"),
     Sample("`LATERAL VIEW`", "SELECT id, item FROM {orders} LATERAL VIEW explode(items) AS item"),
+    Sample(
+        "`LATERAL` with a table",
+        "SELECT country, amount FROM {customers}, LATERAL (SELECT amount FROM {orders} WHERE customer_id = customers.customer_id)",
+    ),
     Sample("a generator in `SELECT`", "SELECT id, explode(items) AS item FROM {orders}"),
     Sample("`DISTINCT`", "SELECT DISTINCT status FROM {orders}"),
     Sample("`GROUP BY`: `count(*)`", f"SELECT customer_id, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),

@@ -22,7 +22,7 @@ from mvbuild.incremental.parsing import parsed
 from mvbuild.incremental.queries import query
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope
-from mvbuild.incremental.subqueries import scalar_subquery
+from mvbuild.incremental.subqueries import correlated, scalar_subquery
 from mvbuild.incremental.syntax import unsupported
 from mvbuild.lineage.expression_type import Types, type_of
 
@@ -77,7 +77,7 @@ def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | N
     parameter = tree.find(exp.Placeholder)
     if parameter is not None:
         raise unsupported(parameter)
-    building = Building(leaves=leaves, query=query, scalar=scalar_subquery)
+    building = Building(leaves=leaves, query=query, scalar=scalar_subquery, correlated=correlated)
     block = query(building, tree, Scope())
     outputs = [name for name, _ in block.columns] if outputs is None else outputs
     if len(block.columns) != len(outputs):

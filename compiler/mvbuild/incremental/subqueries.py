@@ -70,26 +70,27 @@ def _exists(building: Building, relation: Relation, tree: exp.Expr, scope: Scope
     """A join with the subquery, whose conditions on the outer query become conditions of the join."""
     select = tree.unnest()
     _require_own_names(select)
-    correlated: list[exp.Expr] = []
+    conditions: list[exp.Expr] = []
     if isinstance(select, exp.SetOperation):
         block = building.query(building, select, scope.below)
     elif isinstance(select, exp.Select):
-        block, correlated = _correlated(building, select, scope)
+        block, conditions = correlated(building, select, scope, with_columns=not is_one(select))
     else:
         raise unsupported(tree)
-    parts = list(correlated)
+    parts = list(conditions)
     if value is not None:
         if len(block.columns) != 1:
             raise unsupported(tree)
         own = exp.paren(value) if not isinstance(value, exp.Column) else value
         parts.insert(0, exp.EQ(this=own, expression=column(block.columns[0][1])))
-    if kind == "null-aware-anti" and correlated:
+    if kind == "null-aware-anti" and conditions:
         raise Refused("unsupported-operator", "NOT IN with a subquery that refers to the query around it", tree)
     return Join(relation, block.relation, kind, conjunction(parts), "in" if value is not None and len(parts) == 1 else "")
 
 
-def _correlated(building: Building, select: exp.Select, scope: Scope) -> tuple[Block, list[exp.Expr]]:
-    """A subquery without its conditions on the outer query, and these conditions with the names of both."""
+def correlated(building: Building, select: exp.Select, scope: Scope, *, with_columns: bool = True) -> tuple[Block, list[exp.Expr]]:
+    """A subquery without its conditions on the outer query, and these conditions with the names of both. `with_columns`: whether its
+    columns are read."""
     bare = select.copy()
     condition = bare.args.get("where")
     parts = conjuncts(condition.this if condition else None)
@@ -97,16 +98,16 @@ def _correlated(building: Building, select: exp.Select, scope: Scope) -> tuple[B
     if not outer:
         return building.query(building, bare, scope.below), []
     if bare.args.get("group") or bare.args.get("having") or bare.args.get("limit") or aggregates_in(bare):
-        raise Refused("unsupported-operator", "a correlated subquery with an aggregate in EXISTS or IN", select)
+        raise Refused("unsupported-operator", "a correlated subquery with an aggregate in EXISTS, IN or LATERAL", select)
     require(bare, {"expressions", "from_", "joins", "laterals", "where", "distinct", "order"}, "unsupported-operator")
     # The columns that the conditions need are known only once the tables have names: all are kept, and Spark omits the others.
     relation, made = from_clause(building, bare, scope.below)
     relation = where(building, relation, conjunction([p for p in parts if p not in outer]), made)
-    correlated = [resolved(p, made.inside(scope)) for p in outer]
-    for part in correlated:
+    conditions = [resolved(p, made.inside(scope)) for p in outer]
+    for part in conditions:
         require_scalar(part)
     values = []
-    for name, written in selected_columns(bare, made) if not is_one(bare) else ():
+    for name, written in selected_columns(bare, made) if with_columns else ():
         value = resolved(written, made)
         require_scalar(value)
         if not isinstance(value, exp.Column):
@@ -114,7 +115,7 @@ def _correlated(building: Building, select: exp.Select, scope: Scope) -> tuple[B
             relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
             value = column(unique)
         values.append((name, value.name))
-    return Block(relation, tuple(values)), correlated
+    return Block(relation, tuple(values)), conditions
 
 
 def _names_of(building: Building, select: exp.Select, scope: Scope) -> Scope:

@@ -45,4 +45,13 @@ QUERIES = (
     Realistic("window_of_rows", "SELECT event_id, window(happened_at, '1 day') AS w FROM {events}"),
     Realistic("window_below_an_aggregate", "SELECT w.start AS day, sum(seconds) AS s FROM (SELECT seconds, window(happened_at, '1 day') AS w FROM {events}) GROUP BY w"),
     Realistic("window_over_a_join", "SELECT window(e.happened_at, '6 hours').start AS begun, c.country, count(*) AS n FROM {events} AS e JOIN {customers} AS c ON e.customer_id = c.customer_id GROUP BY window(e.happened_at, '6 hours'), c.country HAVING count(*) > 1"),
+    Realistic("lateral_rows", "SELECT c.customer_id, o.amount FROM {customers} AS c, LATERAL (SELECT amount FROM {orders} WHERE customer_id = c.customer_id AND amount > 100) AS o"),
+    Realistic("lateral_rows_or_none", "SELECT c.customer_id, o.twice, o.status FROM {customers} AS c LEFT JOIN LATERAL (SELECT amount * 2 AS twice, status FROM {orders} WHERE customer_id = c.customer_id AND amount > 100) AS o ON true"),
+    Realistic("lateral_star", "SELECT c.name, o.* FROM {customers} AS c CROSS JOIN LATERAL (SELECT * EXCEPT (lines, tags) FROM {orders} WHERE customer_id = c.customer_id AND c.is_active) AS o"),
+    Realistic("lateral_names", "SELECT c.customer_id, o.spent FROM {customers} AS c JOIN LATERAL (SELECT amount FROM {orders} WHERE customer_id = c.customer_id) AS o(spent) WHERE o.spent > 3"),
+    Realistic("lateral_join", "SELECT c.customer_id, l.category, l.amount FROM {customers} AS c, LATERAL (SELECT p.category, o.amount FROM {orders} AS o JOIN {products} AS p ON o.product_id = p.product_id WHERE o.customer_id = c.customer_id AND o.amount > c.credit) AS l"),
+    Realistic("groups_of_lateral_rows", "SELECT c.country, count(o.order_id) AS n, sum(o.amount) AS s FROM {customers} AS c LEFT JOIN LATERAL (SELECT order_id, amount FROM {orders} WHERE customer_id = c.customer_id) AS o GROUP BY c.country"),
+    Realistic("lateral_without_reference", "SELECT c.customer_id, p.category FROM {customers} AS c, LATERAL (SELECT category FROM {products} WHERE product_id = 1) AS p"),
+    Realistic("lateral_constant", "SELECT c.customer_id, o.one FROM {customers} AS c LEFT JOIN LATERAL (SELECT 1 AS one FROM {orders} WHERE customer_id = c.customer_id AND status = 'open') AS o"),
+    Realistic("lateral_after_a_join", "SELECT c.name, p.category, o.amount FROM {customers} AS c CROSS JOIN {products} AS p, LATERAL (SELECT amount FROM {orders} WHERE customer_id = c.customer_id AND product_id = p.product_id) AS o"),
 )  # fmt: skip

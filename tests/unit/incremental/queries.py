@@ -640,12 +640,30 @@ class _Maker:
         first.is_plain = False
         for at in range(number - 1):
             self.joined(first, self.leaf(depth), is_first=at == 0)
-        if self.has(0.06) and first.columns:
-            self.operators.add("lateral select")
-            alias, name, value = self.name("x"), self.name("c"), self.expression(first.columns, "int")
-            first.text += f" CROSS JOIN LATERAL (SELECT {value.text} AS {name}) AS {alias}"
-            first.columns.append(_Column(f"{alias}.{name}", "int"))
+        if self.has(0.1) and first.columns:
+            self.lateral(first)
         return first
+
+    def lateral(self, left: _From) -> None:
+        alias, name = self.name("x"), self.name("c")
+        if self.has(0.5):
+            self.operators.add("lateral select")
+            value = self.expression(left.columns, "int")
+            left.text += f" CROSS JOIN LATERAL (SELECT {value.text} AS {name}) AS {alias}"
+            left.columns.append(_Column(f"{alias}.{name}", "int"))
+            return
+        self.operators.add("lateral rows")
+        table, inner_alias = self.table()
+        inner = self.columns_of(table, inner_alias)
+        conditions = self.equalities(inner, left.columns, 1)
+        if self.chance(0.4):
+            conditions.append(self.random.choice((self.condition(inner), self.inequality(inner, left.columns))))
+        items = [self.random.choice(inner), self.expression(inner, "int")]
+        names = [name, self.name("c")]
+        listed = ", ".join(f"{item.text} AS {name}" for item, name in zip(items, names, strict=True))
+        join, on = self.random.choice((("CROSS JOIN", ""), ("LEFT JOIN", " ON true")))
+        left.text += f" {join} LATERAL (SELECT {listed} FROM {{{table}}} {inner_alias} WHERE {' AND '.join(conditions)}) AS {alias}{on}"
+        left.columns.extend(_Column(f"{alias}.{name}", item.type) for item, name in zip(items, names, strict=True))
 
     def commas(self, parts: list[_From]) -> _From:
         self.operators.add("comma join")

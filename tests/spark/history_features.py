@@ -170,6 +170,9 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT x.k, t.w FROM {%a} x, LATERAL (SELECT v + 1 AS w FROM {%b} WHERE k = x.k) AS t",
             "SELECT x.k, count(t.v) AS n, max(t.v) AS most FROM {%a} x LEFT JOIN LATERAL (SELECT * FROM {%b} WHERE k = x.k AND v > x.v) AS t "
             "GROUP BY x.k",
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) "
+            "SELECT n.i, count(x.v) AS vs FROM n LEFT JOIN {%a} x ON x.v = n.i GROUP BY n.i",
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 2 FROM n WHERE i < 6) SELECT x.k, i FROM {%a} x JOIN n ON n.i <= x.v",
             "SELECT k, explode(sequence(1, coalesce(abs(v) % 4, 0) + 1)) AS e FROM {%a}",
             "SELECT v, stack(2, 'k', CAST(k AS STRING), 'v', CAST(v AS STRING)) AS (name, value) FROM {%a}",
             "SELECT x.k, x.v FROM {%a} x WHERE x.v = 1 OR EXISTS (SELECT 1 FROM {%b} y WHERE y.k = x.k)",

@@ -262,6 +262,12 @@ class TimeWindow(Explode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Recursion(Explode):
+    """WITH RECURSIVE over constants: the one row of `child` with every row of the recursion. The generator is the clause, with a single
+    query and its columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Union:
     """UNION ALL, by position."""
 

@@ -113,6 +113,10 @@ def reads(expression: exp.Expr | None, names: Values) -> bool:
     return expression is not None and any(True for _ in _readings(expression, names))
 
 
+def has_reading(expression: exp.Expr) -> bool:
+    return any(node.args.get(_NAME) is not None for node in expression.find_all(exp.Cast))
+
+
 def _readings(expression: exp.Expr, names: Values) -> Iterator[exp.Cast]:
     return (node for node in expression.find_all(exp.Cast) if node.args.get(_NAME) in names)
 

@@ -19,6 +19,7 @@ from mvbuild.incremental.algebra import (
     OneRow,
     Pivot,
     Project,
+    Recursion,
     Ref,
     Relation,
     Scalar,
@@ -183,6 +184,20 @@ class _Emitter:
         lateral = exp.Lateral(this=node.generator.copy(), view=True, outer=node.outer, alias=alias)
         return self._over(node.child, node.columns, laterals=[lateral])
 
+    def recursion(self, node: Recursion) -> exp.Expr:
+        clause = node.generator.copy()
+        (cte,) = clause.expressions
+        # sqlglot writes such clauses at the top of the statement, where each needs a name of its own.
+        self._aliases += 1
+        name = f"recursion_{self._aliases}"
+        for table in cte.this.find_all(exp.Table):
+            table.replace(exp.to_table(name, alias=table.alias_or_name))
+        cte.args["alias"].set("this", exp.to_identifier(name))
+        (own,), (unique,) = cte.args["alias"].columns, node.names
+        made = _select([_named(column(own.name), unique)], exp.to_table(name))
+        made.set("with_", clause)
+        return made
+
     def time_window(self, node: TimeWindow) -> exp.Expr:
         return self._over(node.child, node.child.columns, _named(node.generator.copy(), node.names[0]))
 
@@ -297,6 +312,7 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Explode: _Emitter.explode,
     Unpivot: _Emitter.unpivot,
     TimeWindow: _Emitter.time_window,
+    Recursion: _Emitter.recursion,
     Union: _Emitter.union,
     Distinct: _Emitter.distinct,
     SetOperation: _Emitter.set_operation,

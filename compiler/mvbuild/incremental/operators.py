@@ -17,6 +17,7 @@ from mvbuild.incremental.algebra import (
     Join,
     Limit,
     Project,
+    Recursion,
     Ref,
     Relation,
     Scalar,
@@ -117,6 +118,8 @@ class _Outline:
             self.shown.update({name: plain_name(name) for name in relation.names})
             if isinstance(relation, Unpivot):
                 return f"unpivot {', '.join(self._sql(one) for one in relation.generator.expressions)}"
+            if isinstance(relation, Recursion):
+                return f"recursion {relation.generator.expressions[0].alias}"
             if isinstance(relation, TimeWindow):
                 return f"time window {self._sql(relation.generator)}"
             return f"lateral view {self._sql(relation.generator)}"

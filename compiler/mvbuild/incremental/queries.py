@@ -24,6 +24,7 @@ from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.from_clause import exploded, from_clause
 from mvbuild.incremental.functions import is_generator
 from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.recursion import recursion
 from mvbuild.incremental.scopes import Block, Scope, known, resolved, selected_columns, source, with_ctes
 from mvbuild.incremental.select_parts import SelectParts
 from mvbuild.incremental.subqueries import where
@@ -40,6 +41,8 @@ def query(building: Building, tree: exp.Expr, scope: Scope) -> Block:
     if isinstance(tree, exp.Subquery | exp.Paren):
         require(tree, {"this", "alias"}, "unsupported-operator")
         return query(building, tree.this, scope)
+    if isinstance(tree, exp.With):
+        return recursion(building, tree)
     scope = with_ctes(tree, scope)
     if isinstance(tree, exp.SetOperation):
         return _limited(tree, _set_operation(building, tree, scope))

@@ -69,15 +69,16 @@ class Scope:
 
 
 def with_ctes(tree: exp.Expr, scope: Scope) -> Scope:
-    """The scope of a query, with its own common table expressions."""
+    """The scope of a query, with its own common table expressions. In place of a recursive one is its clause, for `recursion`."""
     clause = tree.args.get("with_")
     if clause is None:
         return scope
-    if clause.args.get("recursive"):
-        raise Refused("unsupported-operator", "WITH RECURSIVE is not refreshed incrementally", clause)
     for cte in clause.expressions:
         names = tuple(c.name for c in cte.args["alias"].columns)
-        scope = replace(scope, ctes={**scope.ctes, cte.alias.lower(): (cte.this, scope.below, names)})
+        body = cte.this
+        if clause.args.get("recursive") and any(table.name.lower() == cte.alias.lower() for table in body.find_all(exp.Table)):
+            body, names = exp.With(expressions=[cte.copy()], recursive=True), ()
+        scope = replace(scope, ctes={**scope.ctes, cte.alias.lower(): (body, scope.below, names)})
     return scope
 
 

@@ -76,6 +76,41 @@ def test_a_plan_that_hides_something_proves_nothing(text: str, why: str) -> None
     assert plan_difference(plan(), text)
 
 
+LOOP = """== Optimized Logical Plan ==
+Join Inner, (d#{out} = a#{a})
+:- Project [{name}#{loop} AS d#{out}]
+:  +- UnionLoop 0
+:     :- Project [{first} AS {name}#{anchor}]
+:     :  +- OneRowRelation
+:     +- Project [date_add({name}#{ref}, 1) AS date_add(d, 1)#{step}]
+:        +- Filter ({name}#{ref} < 2026-01-31)
+:           +- UnionLoopRef 0, [{name}#{ref}], false
++- RelationV2[a#{a}, b#{b}] lake.raw.t VERSION AS OF '1'
+"""
+
+
+def recursive(*, name: str = "DATE '2026-01-01'", first: str = "2026-01-01", at: int = 1, a: int | None = None) -> str:
+    ids = dict(zip(("out", "loop", "anchor", "ref", "step"), range(at, at + 5), strict=True))
+    return LOOP.format(name=name, first=first, a=at + 10 if a is None else a, b=at + 11, **ids)
+
+
+def recursions_differ(one: str, other: str) -> str:
+    return plan_difference(one, other, physical=False)
+
+
+def test_a_recursion_of_one_column_is_shown_whatever_the_column_is_called() -> None:
+    assert not recursions_differ(recursive(), recursive(name="CAST(2026-01-01 AS DATE)", at=70))
+    assert recursions_differ(recursive(), recursive(first="2026-01-02")) == "Spark's plans differ"
+    assert recursions_differ(recursive(), recursive(a=12)) == "Spark's plans differ"
+
+
+def test_several_columns_or_recursions_may_be_confused() -> None:
+    wide = recursive().replace("UnionLoopRef 0, [DATE '2026-01-01'#4]", "UnionLoopRef 0, [DATE '2026-01-01'#4, n#5]")
+    assert recursions_differ(wide, wide) == "Spark's plan reads something that it does not show"
+    two = recursive().replace("+- RelationV2[a#11, b#12] lake.raw.t VERSION AS OF '1'", recursive(at=20).split("\n", 1)[1])
+    assert recursions_differ(two, two) == "Spark's plan does not show the columns of recursions"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

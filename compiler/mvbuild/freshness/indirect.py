@@ -15,10 +15,10 @@ from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import pin
+from mvbuild.freshness.steadiness import unsteady_word
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, Node, ViewNode
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS, metadata_columns
 from mvbuild.parse.wall_clock import instant_ms
 from mvbuild.ports.states import TableState
@@ -114,8 +114,9 @@ def _has_several_states(world: World, node: ModelNode, record: RefreshRecord) ->
 
 def _is_unsteady(world: World, node: ModelNode) -> bool:
     """The clock, random numbers, the session and new partition specs have no snapshot."""
-    below = [world.graph.nodes[id_] for id_ in node_inputs(world.graph, node).views]
-    return any(nondeterministic_word(text) or OF_ALL_SPECS in metadata_columns(text) for text in _texts(world, [node, *below]))
+    below = node_inputs(world.graph, node)
+    texts = _texts(world, [node, *(world.graph.nodes[id_] for id_ in below.views)])
+    return any(unsteady_word(world, below, text) or OF_ALL_SPECS in metadata_columns(text) for text in texts)
 
 
 def _asks_the_zone(world: World, node: ModelNode) -> bool:

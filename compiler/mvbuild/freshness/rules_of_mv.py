@@ -12,9 +12,9 @@ from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.freshness.situation import Situation, listed, stale, texts_of
+from mvbuild.freshness.steadiness import unsteady_word
 from mvbuild.freshness.zones import dependence_on_zone
 from mvbuild.graph.definition import definition
-from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS
 from mvbuild.ports.states import ViewState
 from mvbuild.storage.marks import has_rows_of, is_recreated, wrong_marks
@@ -117,7 +117,7 @@ def nondeterministic(s: Situation) -> Iterator[Reason]:
     if s.record is None:
         return
     for identifier, text in steady_texts(s):
-        word = nondeterministic_word(text, substituted=_is_substituted(s))
+        word = unsteady_word(s.world, s.inputs, text, substituted=_is_substituted(s))
         if word:
             message = f"its rows do not depend on its tables alone: {identifier} uses {word}"
             yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)

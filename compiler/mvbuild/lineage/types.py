@@ -45,6 +45,7 @@ COMPLEX = (Array, Map, Struct)
 INTEGERS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 """Each with the precision of the decimal that holds all its values."""
 FRACTIONS = ("float", "double")
+MOMENTS = ("date", "timestamp", "timestamp_ntz")
 MOST_DIGITS = 38
 
 _PLAIN = {
@@ -226,7 +227,7 @@ def _common(one: Type | None, two: Type | None) -> Type | None:
     if is_number(one) and is_number(two):
         return _wider(one, two)
     times = {one, two} if isinstance(one, str) and isinstance(two, str) else set()
-    if times and times <= {"date", "timestamp", "timestamp_ntz"}:
+    if times and times <= {*MOMENTS}:
         return "timestamp" if "timestamp" in times else "timestamp_ntz"
     if isinstance(one, Array) and isinstance(two, Array):
         element = _common(one.element, two.element)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
@@ -21,29 +22,39 @@ _CALLED = frozenset("user version uniform random shuffle reflect uuid now rand u
 """Words that are also likely column names: they only count if a bracket follows."""
 _WITHOUT_ARGUMENTS = frozenset(("unix_timestamp",))
 """With an argument, the value is that of the argument."""
-_OF_NOW = frozenset(("now", "today", "tomorrow", "yesterday"))
-"""Strings that mean another date each day."""
+_BARE = frozenset(
+    "current_date current_timestamp current_time localtimestamp current_user user session_user current_catalog current_database".split()
+)
+"""Functions that Spark also calls without brackets, if no column has the name."""
+_MAYBE_BARE = re.compile(rf"\b(?:{'|'.join(sorted(_BARE))})\b", re.IGNORECASE)
+MOVING = re.compile(r"\s*(?:(?:now|today|tomorrow|yesterday)(?:\s.*)?|T?\d{1,2}:\d.*)", re.IGNORECASE | re.DOTALL)
+"""Strings that mean another moment each day, if Spark makes a date or a timestamp of them: a word, which may have a zone, or a time."""
 _LITERALS = frozenset(("date", "timestamp", "timestamp_ntz", "timestamp_ltz"))
-_SAMPLE = 12
-"""Words of a TABLESAMPLE clause."""
-_MAYBE = re.compile(rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | _OF_NOW | {'session'}))})\b", re.IGNORECASE)
+_MAYBE = re.compile(
+    rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | {'now', 'today', 'tomorrow', 'yesterday', 'session'}))})\b|['\"]\s*T?\d{{1,2}}:\d",
+    re.IGNORECASE,
+)
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?\S+?\}", re.ASCII)
 """As Spark finds them before it parses the text as SQL: in strings, names and comments too."""
 _PREFIXES = frozenset((None, "spark", "sparkconf", "hivevar", "hiveconf", "env", "system"))
 """Any other reference is left as it is."""
 
 
-def nondeterministic_word(sql: str, *, strictly: bool = False, substituted: bool = True) -> str:
+def nondeterministic_word(sql: str, *, strictly: bool = False, substituted: bool = True, columns: Collection[str] | None = None) -> str:
     """Empty if there is none. `strictly`: include words that are only suspicious, where a false match costs little. `substituted`: whether
-    Spark replaces `${name}`, which it does unless `spark.sql.variable.substitute` is off.
+    Spark replaces `${name}`, which it does unless `spark.sql.variable.substitute` is off. `columns`: the names of the columns that the
+    query can read, if they are known: `user` is the function unless one of them has that name.
 
     >>> nondeterministic_word("SELECT current_date() FROM t"), nondeterministic_word("SELECT day FROM t")
     ('current_date', '')
     """
-    return next((token.text for token in nondeterministic_tokens(sql, strictly=strictly, substituted=substituted)), "")
+    found = nondeterministic_tokens(sql, strictly=strictly, substituted=substituted, columns=columns)
+    return next((token.text for token in found), "")
 
 
-def nondeterministic_tokens(sql: str, *, strictly: bool = False, substituted: bool = True) -> Iterator[Token]:
+def nondeterministic_tokens(
+    sql: str, *, strictly: bool = False, substituted: bool = True, columns: Collection[str] | None = None
+) -> Iterator[Token]:
     """All such words, with their offsets."""
     if substituted:
         yield from variables(sql)
@@ -54,7 +65,13 @@ def nondeterministic_tokens(sql: str, *, strictly: bool = False, substituted: bo
         tokens = tokenize(sql)
     except TokenError:
         return
-    yield from (token for index, token in enumerate(tokens) if _is_unsteady(tokens, index, strictly))
+    bare = _BARE - {name.lower() for name in columns} - set(_aliases(tokens)) if columns is not None else frozenset[str]()
+    yield from (token for index, token in enumerate(tokens) if _is_unsteady(tokens, index, strictly, bare))
+
+
+def may_be_bare(sql: str) -> bool:
+    """Whether a word of it may be a function that is called without brackets."""
+    return _MAYBE_BARE.search(sql) is not None
 
 
 def why(token: Token) -> str:
@@ -75,22 +92,30 @@ def variables(sql: str) -> Iterator[Token]:
             yield Token(TokenType.PARAMETER, text=found[0], start=found.start(), end=found.end() - 1)
 
 
-def _is_unsteady(tokens: Sequence[Token], index: int, strictly: bool) -> bool:
+def _aliases(tokens: Sequence[Token]) -> Iterator[str]:
+    return (token.text.lower() for before, token in pairwise(tokens) if before.token_type == TokenType.ALIAS)
+
+
+def _is_unsteady(tokens: Sequence[Token], index: int, strictly: bool, bare: Collection[str]) -> bool:
+    """`bare`: names that no column has."""
     token, word = tokens[index], tokens[index].text.lower()
     if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
         typed = index > 0 and tokens[index - 1].text.lower() in _LITERALS
-        return word.strip() in _OF_NOW and (strictly or typed)
+        return MOVING.fullmatch(word) is not None and (strictly or typed)
     if word == "session":
         return _is_qualified_variable(tokens, index)
-    if token.token_type == TokenType.IDENTIFIER or word not in _NONDETERMINISTIC:
-        return False
     called = index + 1 < len(tokens) and tokens[index + 1].token_type == TokenType.L_PAREN
+    if not called and word in bare:
+        return not (index and tokens[index - 1].token_type == TokenType.DOT)
+    if word not in _NONDETERMINISTIC or (token.token_type == TokenType.IDENTIFIER and not called):
+        return False
     if word == "identifier":
         return called and not _holds_one_string(tokens, index + 2)
     if strictly:
         return called or word not in _CALLED
     if word == "tablesample":
-        return all(t.text.lower() != "repeatable" for t in tokens[index : index + _SAMPLE])
+        # With REPEATABLE too: which rows it takes depends on the files, and on how Spark reads them.
+        return True
     if not called:
         named = index > 0 and tokens[index - 1].token_type in (TokenType.DOT, TokenType.ALIAS)
         return word not in _CALLED and not named

@@ -15,11 +15,11 @@ from mvbuild.freshness.pending import pending_views, stored_definition
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.freshness.states import recorded_states
+from mvbuild.freshness.steadiness import unsteady_word
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.clock_reads import without_clock
-from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.model import Query
 from mvbuild.ports.states import TableState, ViewState
@@ -85,7 +85,10 @@ def recorded_state(world: World, node: ModelNode) -> Recorded:
     own = frozenset(p.table.uuid for p in pins.values() if _has_own_schema(storage, p, [sql for _, sql in texts]))
     clock, columns = recorded_reads(storage), columns_below(world, below)
     steady = [(name, without_clock(sql, clock, columns)) for name, sql in texts]
-    notes = (*(r for r in found if r.code in ("storage-changed", "storage-schema-changed", "session-differs")), *_unsteady(steady))
+    notes = (
+        *(r for r in found if r.code in ("storage-changed", "storage-schema-changed", "session-differs")),
+        *_unsteady(world, below, steady),
+    )
     return Recorded(storage=storage, query=query, reads=reads, pins=pins, own_schemas=own, notes=notes, clock=clock)
 
 
@@ -127,9 +130,9 @@ def _view_texts(world: World, below: Inputs) -> Iterator[tuple[TableIdentifier, 
             yield node.identifier, definition(world.graph, node).text if isinstance(node, ModelNode) else node.query.sql.text
 
 
-def _unsteady(texts: Sequence[tuple[TableIdentifier, str]]) -> Iterator[Reason]:
+def _unsteady(world: World, below: Inputs, texts: Sequence[tuple[TableIdentifier, str]]) -> Iterator[Reason]:
     for identifier, text in texts:
-        word = nondeterministic_word(text)
+        word = unsteady_word(world, below, text)
         if word:
             message = f"the result may differ each time: {identifier} uses {word}"
             yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)

@@ -18,7 +18,11 @@ from mvbuild.parse.determinism import nondeterministic_word
         ("SELECT uuid() FROM t", "uuid"),
         ("SELECT a FROM t WHERE owner = current_user()", "current_user"),
         ("SELECT a FROM t WHERE day = DATE 'today'", "today"),
+        ("SELECT a FROM t WHERE day = DATE ' today UTC'", " today UTC"),
+        ("SELECT a FROM t WHERE at > TIMESTAMP '10:30'", "10:30"),
+        ("SELECT a, `now`() FROM t", "now"),
         ("SELECT a FROM t TABLESAMPLE (5 PERCENT)", "TABLESAMPLE"),
+        ("SELECT a FROM t TABLESAMPLE (5 PERCENT) REPEATABLE (1)", "TABLESAMPLE"),
         ("SELECT a FROM t WHERE s = '${cut}'", "${cut}"),
         ("SELECT a FROM t WHERE s = '${env:CUT}'", "${env:CUT}"),
         ("SELECT a FROM t WHERE s = '${system:user.name}' OR s = '${hivevar:x}'", "${system:user.name}"),
@@ -59,7 +63,6 @@ def test_found(sql: str, word: str) -> None:
         "SELECT unix_timestamp(a) AS s FROM t",
         "SELECT a FROM t WHERE s = 'now'",
         "SELECT a FROM t -- current_date",
-        "SELECT a FROM t TABLESAMPLE (5 PERCENT) REPEATABLE (1)",
         "SELECT a FROM t WHERE s = '${ cut}' OR s = '${other:cut}' OR s = '${}' OR s = '$cut'",
         "SELECT abs(a), `upper`(s), system.bucket(4, a), COUNT (*), date_add(d, 1), CAST(a AS DECIMAL (10, 2)) FROM t",
         "SELECT p FROM t AS x(p, q) JOIN u y (r) ON (p = r) WHERE a IN (1) AND (p) IN (SELECT (p) FROM t)",
@@ -77,3 +80,13 @@ def test_not_found(sql: str) -> None:
 def test_text_is_text_where_spark_does_not_replace_variables() -> None:
     assert nondeterministic_word("SELECT a FROM t WHERE s = '${cut}'", substituted=False) == ""
     assert nondeterministic_word("SELECT a FROM t WHERE s = '${cut}' AND day > current_date", substituted=False) == "current_date"
+
+
+@pytest.mark.parametrize("name", ["user", "`current_date`", "current_user", "session_user"])
+def test_a_name_is_a_function_unless_a_column_has_it(name: str) -> None:
+    sql, plain = f"SELECT a FROM t WHERE s = {name}", name.strip("`")
+    assert nondeterministic_word(sql, columns=["a", "s"]) == plain
+    assert nondeterministic_word(sql.replace(name, f"t.{name}"), columns=["a", "s"]) == ""
+    if name == "user":
+        assert nondeterministic_word(sql, columns=["a", "USER"]) == ""
+        assert nondeterministic_word("SELECT user FROM (SELECT a AS user FROM t)", columns=["a"]) == ""

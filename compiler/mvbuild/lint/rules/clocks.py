@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mvbuild.graph.model import ModelNode
+from mvbuild.lineage.moving_strings import moving_strings
 from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule
 from mvbuild.parse.clock_reads import clock_reads
@@ -14,7 +15,10 @@ from mvbuild.parse.determinism import nondeterministic_tokens, why
 def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
     text = node.query.sql
     reads = clock_reads(text.text)
-    found = [token for token in nondeterministic_tokens(text.text) if not any(read.start <= token.start < read.end for read in reads)]
+    moving = set(moving_strings(text.text, dict))
+    tokens = [token for token in nondeterministic_tokens(text.text, strictly=True) if token.text in moving]
+    tokens += [token for token in nondeterministic_tokens(text.text) if token.text not in moving]
+    found = [token for token in tokens if not any(read.start <= token.start < read.end for read in reads)]
     for token in found if found and facts.feeds_mv(node) else ():
         message = f"{why(token)}, so an MV that uses it is never known to be fresh"
         yield Found(message=message, span=text.span(token.start, token.end + 1))

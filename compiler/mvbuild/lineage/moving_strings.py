@@ -1,0 +1,99 @@
+"""SQL text + types of columns -> the strings in it that mean another moment each day: `d >= 'today'`, `CAST('10:30' AS TIMESTAMP)`.
+
+Spark replaces such a string where it is cast to a date or a timestamp, also if the cast is implied by what it is compared or combined with
+(the optimizer's rule SpecialDatetimeValues). Elsewhere `'today'` is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError, TokenError
+
+from mvbuild.lineage.expression_type import type_of
+from mvbuild.lineage.types import MOMENTS, Type
+from mvbuild.parse.determinism import MOVING
+from mvbuild.parse.dialect import parse, tokenize
+
+_MAYBE = re.compile(r"""['"]\s*(?:now|today|tomorrow|yesterday|T?\d{1,2}:\d)""", re.IGNORECASE)
+_ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
+_COMPARED = (*_ORDERED, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+_OF_MOMENTS = (
+    exp.Extract,
+    exp.TimeStrToTime,
+    exp.TimeToStr,
+    exp.Hour,
+    exp.Minute,
+    exp.Second,
+    exp.Quarter,
+    exp.Dayname,
+    exp.Monthname,
+    exp.DateTrunc,
+    exp.TimestampTrunc,
+    exp.TimestampAdd,
+    exp.AddMonths,
+    exp.NextDay,
+    exp.UnixDate,
+    exp.UnixMicros,
+    exp.UnixMillis,
+    exp.UnixSeconds,
+    exp.ConvertTimezone,
+)
+_OF_MOMENTS_BY_NAME = ("date_part", "datepart", "window", "session_window")
+"""Functions whose arguments are dates and timestamps."""
+_DEPTH = 3
+"""How often a column may get another name before its type is no longer followed."""
+
+
+def moving_strings(sql: str, types: Callable[[], Mapping[str, Type | None]]) -> Iterator[str]:
+    """`types`: of the columns of the tables, by their names in lower case; called if a string may be such a one.
+
+    >>> list(moving_strings("SELECT a FROM t WHERE d >= 'today' AND s = 'today'", lambda: {"d": "date", "s": "string"}))
+    ['today']
+    >>> list(moving_strings("SELECT CASE WHEN d > DATE '2026-01-01' THEN 'today' ELSE 'before' END AS label FROM t", lambda: {"d": "date"}))
+    []
+    """
+    if not _MAYBE.search(sql):
+        return
+    try:
+        trees = parse(tokenize(sql), sql)
+    except (SqlglotError, TokenError, RecursionError):
+        return
+    of_tables = types()
+    for tree in trees:
+        known = _named(tree, of_tables) if tree is not None else {}
+        for found in tree.find_all(exp.Literal) if tree is not None else ():
+            if found.is_string and MOVING.fullmatch(found.this) and _is_moment(found, known):
+                yield found.this
+
+
+def _named(tree: exp.Expr, types: Mapping[str, Type | None]) -> dict[str, Type | None]:
+    """The types of the names in a query, with those that it defines itself."""
+    known: dict[str, Type | None] = {one.name: types.get(one.name.lower()) for one in tree.find_all(exp.Column)}
+    for _ in range(_DEPTH):
+        for alias in tree.find_all(exp.Alias):
+            if known.get(alias.alias) is None and (type_ := type_of(alias.this, known)) in MOMENTS:
+                known[alias.alias] = type_
+    return known
+
+
+def _is_moment(found: exp.Expr, known: Mapping[str, Type | None]) -> bool:
+    """Whether the string is combined with a date or a timestamp, or made one."""
+    node = found
+    while isinstance(node.parent, exp.Paren) or (isinstance(node.parent, exp.If) and isinstance(node.parent.parent, exp.Case)):
+        if isinstance(node.parent, exp.If) and node.arg_key == "this":
+            case = node.parent.parent
+            return isinstance(case, exp.Case) and case.this is not None and type_of(case.this, known) in MOMENTS
+        node = node.parent
+    above = node.parent
+    if above is None or isinstance(above, exp.Query | exp.Alias | exp.Interval):
+        return False
+    if isinstance(above, _OF_MOMENTS) or (isinstance(above, exp.Anonymous) and above.name.lower() in _OF_MOMENTS_BY_NAME):
+        return True
+    if type_of(above, known) in MOMENTS:
+        return True
+    of_others = [type_of(one, known) for one in above.iter_expressions() if one is not node]
+    is_unknown = isinstance(above, _ORDERED) and all(one is None for one in of_others)
+    return is_unknown or (isinstance(above, (exp.Func, *_COMPARED)) and any(one in MOMENTS for one in of_others))

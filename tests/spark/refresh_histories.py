@@ -321,7 +321,7 @@ class _Player:
         self.seen.checked["read near the change"] += "_near_" in (one.sql or "")
         for view in one.details.get("auxiliary_views", ()):
             self.seen.auxiliary[(view["strategy"], view["reason"] or "")] += 1
-        if reason == "incremental-failed":
+        if reason in ("incremental-failed", "internal"):
             raise Failed(f"{when}: {name}: {one.details.get('reason_message')}")
         if reason == "round-trip-unproven":
             self.seen.unproven.append(f"{model.query}\n{one.details.get('reason_message')}")

@@ -26,6 +26,9 @@ def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
         if isinstance(inner, exp.Star) or (isinstance(expression, exp.Count) and isinstance(inner, exp.Literal)):
             inner = None
     if condition is not None:
+        if isinstance(inner, str):
+            # The name of a function that sqlglot does not know, such as max_by.
+            raise Refused("not-mergeable", f"{inner} with FILTER cannot be updated from its value", expression)
         inner = where(condition, inner if inner is not None else exp.Literal.number(1))
     return expression, inner
 

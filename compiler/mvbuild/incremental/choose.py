@@ -93,14 +93,14 @@ def choose(question: Question) -> StrategyChoice:
         given = inputs_of(question.world, question.node, record, question.pins)
         without_rows_alone(given)
     except Refused as exc:
-        return _full(exc)
+        return in_full(exc)
     if not given.moved and _same_files(given, question.read):
         return StrategyChoice(strategy=NO_CHANGE, code="", message=_SAME, expected=Cost(bytes=0, rows=0), inputs=given)
     try:
         shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
         changes = changes_of(given, shape, question.read)
     except Refused as exc:
-        return _full(exc, given)
+        return in_full(exc, given)
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
 
 
@@ -300,7 +300,8 @@ def main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
     return chosen.code, chosen.message, chosen.span
 
 
-def _full(refused: Refused, given: Inputs | None = None) -> StrategyChoice:
+def in_full(refused: Refused, given: Inputs | None = None) -> StrategyChoice:
+    """A full refresh, for a reason against every strategy."""
     span = span_of(given.text, refused) if given else None
     against = tuple(Considered(strategy=name, code=refused.code, message=refused.message, span=span) for name in STRATEGIES)
     return StrategyChoice(strategy=FULL, code=refused.code, message=refused.message, span=span, considered=against, inputs=given)

@@ -39,6 +39,8 @@ CALL = "mvbuild_clock"
 """The function that stands for a reading in the text of a query."""
 _NAME, _DAYS = "clock", "days"
 """Further arguments of a cast: the name of the reading, and how many days are added to it."""
+_FOLDED = (100, 9900)
+"""Years of dates that are folded. Python has no others than 1 to 9999, and the reading has other values at other times."""
 Values = Mapping[str, str]
 """Name of a reading -> its value."""
 
@@ -76,7 +78,12 @@ def _fold(found: exp.Cast) -> None:
     """`current_date - 30` is a date as well, which can be compared with the bounds of files."""
     name = found.args.get(_NAME, "")
     while name.startswith(DAY) and (days := _added_days(found)) is not None and found.parent is not None:
-        text = date.fromisoformat(found.this.name) + timedelta(days=days)
+        try:
+            text = date.fromisoformat(found.this.name) + timedelta(days=days)
+        except OverflowError:
+            return
+        if not _FOLDED[0] <= text.year <= _FOLDED[1]:
+            return
         outer = found.parent
         made = exp.Cast(this=exp.Literal.string(text.isoformat()), to=found.to.copy(), **{_NAME: name, _DAYS: found.args[_DAYS] + days})
         outer.replace(made)

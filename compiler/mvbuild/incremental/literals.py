@@ -139,6 +139,8 @@ class _Translation:
     def _value(self, node: exp.Expr, type_: Any) -> Any:
         """The constant as a value of the column's type; None if it is not exactly one."""
         found = node.unnest()
+        if not isinstance(type_, str):
+            return None
         if type_ in _RANGES:
             return _integer(found, _RANGES[type_])
         if type_ == "string":
@@ -149,7 +151,7 @@ class _Translation:
             return _date(found.this if _is_cast(found, exp.DType.DATE) else found)
         if type_ == "timestamp":
             return _timestamp(found)
-        decimal = _DECIMAL.fullmatch(type_) if isinstance(type_, str) else None
+        decimal = _DECIMAL.fullmatch(type_)
         return _decimal(found, int(decimal[1]), int(decimal[2])) if decimal else None
 
 

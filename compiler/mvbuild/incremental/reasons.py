@@ -41,6 +41,10 @@ CODES: Mapping[str, tuple[str, str]] = {
         "The query returns different rows each time (a clock, a random number, a function whose result depends on the order of rows).",
         "Take such values from a column, or order by a unique key.",
     ),
+    "internal": (
+        "mvbuild failed while it compared the strategies. A full refresh does not need what failed.",
+        "Please report it, with the query and the message.",
+    ),
     "clock-moved": (
         "The query reads another day, hour ... than at the last refresh, and its new rows cannot be found by comparing both.",
         "Compare a column with the time in WHERE, or in a CASE of the SELECT list.",

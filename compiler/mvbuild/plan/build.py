@@ -168,8 +168,7 @@ class _Draft:
 
     def _refresh(self, node: ModelNode, reasons: tuple[Reason, ...], *, converts: bool) -> Step:
         """With the strategy, unless it depends on what this run writes first."""
-        from mvbuild.incremental.auxiliary_views import with_auxiliary_views
-        from mvbuild.incremental.choose import choose
+        from mvbuild.incremental.choosing import strategy_for
         from mvbuild.incremental.strategies import FULL
         from mvbuild.plan.question import question
         from mvbuild.plan.strictness import strict_error
@@ -185,7 +184,7 @@ class _Draft:
             return replace(step, strategy=None)
         pins = {leaf: p for leaf in below.leaves if (p := pin(self.world.graph, self.world.observed, leaf))}
         asked = question(self.world, node, reasons, pins, self.changes, forced=self.full_refresh)
-        choice = with_auxiliary_views(asked, choose(asked))
+        choice = strategy_for(asked)
         refused = strict_error(node, choice)
         if refused:
             return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=refused, choice=choice)

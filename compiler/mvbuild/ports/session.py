@@ -30,6 +30,16 @@ MEANING: Mapping[str, str] = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.preserveCharVarcharTypeInfo": "false",
+    "spark.sql.icu.caseMappings.enabled": "true",
+    "spark.sql.chunkBase64String.enabled": "true",
+    "spark.sql.binaryOutputStyle": "",
+    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",
+    "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": "true",
+    "spark.sql.json.enablePartialResults": "true",
+    "spark.sql.json.enableExactStringParsing": "true",
+    "spark.sql.variant.allowDuplicateKeys": "false",
 }
 """With the defaults of Spark 4. The time zone has no default here: Spark takes that of the machine."""
 DEFAULTS: Mapping[str, Mapping[str, str]] = {"3.5": {ANSI: "false"}}

@@ -8,9 +8,8 @@ from dataclasses import replace
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.auxiliary_views import with_auxiliary_views
 from mvbuild.incremental.choice import StrategyChoice
-from mvbuild.incremental.choose import choose
+from mvbuild.incremental.choosing import strategy_for
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.plan.model import Plan, Step
 from mvbuild.plan.question import has_moved, question
@@ -34,7 +33,7 @@ def chosen(session: RunSession, pinned: Pinned, plan: Plan, step: Step) -> Strat
         return step.choice
     reasons = judge_one(world, node, {}).reasons
     asked = question(world, node, reasons, pinned.pins, session.changes, forced=step.is_forced)
-    choice = with_auxiliary_views(asked, choose(asked))
+    choice = strategy_for(asked)
     refused = strict_error(node, choice)
     if refused:
         raise ProjectError([refused])

@@ -34,5 +34,6 @@ def states_now(graph: Graph) -> Callable[[], Mapping[NodeId, str]]:
 def mv_of(graph: Graph, name: str) -> ModelNode:
     node = find(graph, name)
     if not isinstance(node, ModelNode) or node.storage is None:
-        raise ProjectError([error("unknown-name", f"'{name}' is not a materialized view")])
+        message, help = f"'{name}' is not a materialized view", "`mvbuild status` lists the materialized views."
+        raise ProjectError([error("unknown-name", message, help=help)])
     return node

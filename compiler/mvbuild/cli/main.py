@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -220,6 +221,9 @@ def _explain(exc: Exception) -> int:
         return report([error(exc.code, str(exc), help=exc.help)])
     if isinstance(exc, QueryError):
         return report([error("query-failed", str(exc))])
+    if isinstance(exc, OSError) and exc.errno == errno.ENOSPC and exc.filename is None:
+        help = "Free some space, or send the output elsewhere."
+        return report([error("unwritable-target", f"Cannot write the output: {exc.strerror}", help=help)])
     details = masked("".join(traceback.format_exception(exc)), os.environ)
     if is_debug():
         click.echo(details, err=True)

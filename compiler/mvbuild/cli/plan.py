@@ -96,7 +96,7 @@ def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
     counts = {verb: sum(s.action == action for s in planned.steps) for action, verb in _VERBS.items()}
     total = ", ".join(f"{n} to {verb}" if verb != "blocked" else f"{n} blocked" for verb, n in counts.items() if n)
     total = ", ".join(t for t in (f"{len(planned.renames)} to rename" if planned.renames else "", total) if t)
-    total += f"; {len(planned.removed)} removed" if planned.removed else ""
+    total = "; ".join(t for t in (total, f"{len(planned.removed)} removed" if planned.removed else "") if t)
     work = _total_text(planned)
     return "\n\n".join([*blocks, f"Plan: {total or 'nothing selected'}.{f' {work}' if work else ''}"])
 

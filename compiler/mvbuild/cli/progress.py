@@ -18,6 +18,7 @@ from mvbuild.cli.modes import is_json, is_quiet, is_terminal
 from mvbuild.cli.output import colored, table
 from mvbuild.cli.totals import done, moved, saved
 from mvbuild.diagnostics.render import to_text
+from mvbuild.freshness.model import state_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import EngineStarted, Entered, Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
 from mvbuild.verify.model import Checked, Verified
@@ -192,7 +193,7 @@ def summary(graph: Graph, result: RunResult) -> str:
     head += wrap(saved(result), _WIDTH - _STAMP)
     if not result.ok:
         verdict = click.style("Completed with errors", fg="red")
-    elif result.results or result.all_tests:
+    elif result.results or result.all_tests or result.renamed or result.dropped:
         verdict = click.style("Completed successfully", fg="green")
     else:
         verdict = click.style("Nothing was done: nothing was selected", fg="yellow")
@@ -221,14 +222,18 @@ def _outcome(result: NodeResult) -> tuple[str, str, str]:
     if result.status == "success":
         return "OK", "loaded" if result.node.startswith("seed.") else "refreshed" if result.details else "created", took
     if result.status == "reused":
-        return "REUSED", "", "fresh"
+        return "REUSED", "", state_of(result.reasons)
     if result.status == "skipped":
         return "SKIP", "", "skipped"
     return "ERROR", "", took
 
 
 def _more(result: NodeResult) -> str:
-    return f" ({result.message})" if result.message and result.status != "error" else ""
+    message = result.message
+    if result.status == "reused" and not message:
+        # What it reads is not fresh, and this run does not change that.
+        message = next((reason.message for reason in result.reasons if reason.effect != "fresh"), "")
+    return f" ({message})" if message and result.status != "error" else ""
 
 
 @dataclass

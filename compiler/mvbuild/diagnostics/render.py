@@ -12,11 +12,22 @@ from typing import Any
 from mvbuild.diagnostics.diagnostic import Diagnostic
 from mvbuild.source import Span
 
-_SECRET = re.compile(
-    r"""(?:://[^/\s@:]*:(?=[^/\s]*@)|(?i:password|passwd|secret|token|credential|access-key|account-key|api-key)[\w.-]*["']?\s*[:=]\s*["']?)"""
-    r"""(?P<secret>(?!["']?\{\{)[^\s"',@}]+)"""
+_KEY = (
+    r"(?i:password|passwd|pwd|secret|token|credential|authorization|cookie|header\.|"
+    r"(?:access|account|api|private|shared)[-_.]?key|connection[-_.]string|sas[-_.])[\w.-]*"
 )
-"""A password in a URL, or the value of a key with a secret's name. A value from a variable is not in the file."""
+_SECRET = re.compile(
+    r"""://[^\s"'/@:]*:(?P<password>[^\s"']+)(?=@)"""
+    r"""|(?i:https?)://(?P<user>[^\s"'/@:]+)(?=@)"""
+    r"""|hooks\.slack\.com/services/(?P<path>[^\s"']+)"""
+    r"""|[?&](?i:sig|token|key)=(?P<query>[^\s"'&]+)"""
+    rf"""|{_KEY}["']?\s*(?:[:=]\s*"(?P<double>[^"]+)|[:=]\s*'(?P<single>(?:[^']|'')+)|=\s*(?P<argument>[^\s"',;&@}}]+)|:(?!:)\s*(?P<value>[^\s"'#][^#]*))"""
+)
+"""A password or a token in a URL, or the value of a key with a secret's name."""
+_OF_VARIABLE = re.compile(r"\s*\{\{")
+"""A value from a variable is not in the file."""
+_WORD = re.compile(r"[^\s,@}]*")
+_IN_MAPPING = re.compile(r",\s|\}")
 
 MOST_SHOWN = 1_000
 """More would not be read, and would take seconds to write."""
@@ -76,7 +87,7 @@ def _excerpt(span: Span) -> list[str]:
 @lru_cache(maxsize=8)
 def _shown(line: str) -> str:
     """A line as it may be shown. A long one can have thousands of errors."""
-    return _visible(without_secrets(line))
+    return _visible(without_secrets(line, is_line=True))
 
 
 def _cells(char: str) -> int:
@@ -86,9 +97,25 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
-def without_secrets(text: str) -> str:
-    """Replace passwords and tokens in a configuration file with stars, of the same number, so that carets keep their place."""
-    return _SECRET.sub(lambda match: match[0][: match.start("secret") - match.start()] + "*" * len(match["secret"]), text)
+def without_secrets(text: str, *, is_line: bool = False) -> str:
+    """Replace passwords and tokens with stars, of the same number, so that carets keep their place. `is_line`: of a configuration file,
+    where a value without quotes may have several words."""
+    return _SECRET.sub(lambda match: _hidden(match, is_line=is_line), text)
+
+
+def _hidden(match: re.Match[str], *, is_line: bool) -> str:
+    name = match.lastgroup or ""
+    value = match[name]
+    if _OF_VARIABLE.match(value):
+        return match[0]
+    if name == "value" and not is_line:
+        value = _WORD.match(value)[0]  # type: ignore[index]
+    elif name == "value" and "{" in match.string[: match.start()]:
+        # In a mapping on one line the next key follows.
+        value = _IN_MAPPING.split(value, maxsplit=1)[0]
+    begin = match.start(name) - match.start()
+    end = begin + len(value.rstrip())
+    return match[0][:begin] + "*" * (end - begin) + match[0][end:]
 
 
 def _window(text: str, before: int, width: int) -> tuple[str, int, int]:

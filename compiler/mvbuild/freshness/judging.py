@@ -13,7 +13,7 @@ from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.age import unseen
 from mvbuild.freshness.clock import clock_moved
 from mvbuild.freshness.leaves import node_inputs
-from mvbuild.freshness.model import Freshness, Reason, State
+from mvbuild.freshness.model import Freshness, Reason, State, state_of
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import same_definition
 from mvbuild.freshness.rules_of_inputs import base_tables, child_views, pending_changed, upstream_behind, upstream_not_fresh
@@ -59,7 +59,7 @@ def judged(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], 
     situation = _situation(world, node, upstream, pending)
     # A table whose columns changed may be read at several branches.
     reasons = tuple(dict.fromkeys(reason for rule in RULES for reason in rule(situation)))
-    state = _state(reasons)
+    state = state_of(reasons)
     return Freshness(
         node=node.id,
         state=state,
@@ -86,11 +86,6 @@ def _situation(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshnes
         upstream=upstream,
         pending=pending,
     )
-
-
-def _state(reasons: Iterable[Reason]) -> State:
-    effects = {r.effect for r in reasons}
-    return "stale" if "stale" in effects else "unknown" if "unknown" in effects else "fresh"
 
 
 def _failed(s: Situation, state: State, reasons: Iterable[Reason]) -> FailedTests | None:

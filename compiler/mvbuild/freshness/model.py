@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -37,6 +38,12 @@ class Reason:
     """The time of the first snapshot that the MV has not seen."""
     heals: bool = False
     """Whether a metadata commit corrects it, because the rows are those of the definition."""
+
+
+def state_of(reasons: Iterable[Reason]) -> State:
+    """Stale if that is certain, else unknown if something is."""
+    effects = {r.effect for r in reasons}
+    return "stale" if "stale" in effects else "unknown" if "unknown" in effects else "fresh"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

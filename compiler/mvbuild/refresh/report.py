@@ -22,7 +22,7 @@ def outcome(published: Published) -> Outcome:
     prepared, before, rows = staged.prepared, staged.place.before, live_rows(staged.snapshot)
     node = prepared.pinned.node
     return Outcome(
-        message=progress_text(node, staged.choice, done, rows),
+        message=progress_text(node, staged.choice, done, rows, views=len(staged.views)),
         tests=published.audited.tests,
         sql="\n;\n".join((*_of_views(staged.views), *done.statements)) if done else prepared.sql,
         details={
@@ -42,11 +42,13 @@ def _of_views(views: Sequence[WrittenView]) -> Iterator[str]:
     return (sql for one in views if one.outcome is not None for sql in one.outcome.statements)
 
 
-def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | None, rows: int | None) -> str:
-    """For the line of progress: `merge: +3 -1, 1,888 rows` or `full: not-cheaper, 1,888 rows`."""
+def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | None, rows: int | None, *, views: int = 0) -> str:
+    """For the line of progress: `merge: +3 -1, 1,888 rows`, `from 1 auxiliary view: +1 -0, 8 rows` or `full: not-cheaper, 1,888 rows`.
+    `views`: how many auxiliary views the rows were computed from. By which strategy was not known when the refresh was planned."""
     counted = count_rows(rows) if rows is not None else ""
     if done is not None:
-        how = f"{choice.strategy}: +{'?' if done.added is None else f'{done.added:,}'} -{done.removed:,}"
+        by = f"from {views} auxiliary view{'s' * (views != 1)}" if views else choice.strategy
+        how = f"{by}: +{'?' if done.added is None else f'{done.added:,}'} -{done.removed:,}"
     elif choice.code in _EXPECTED or node.model.config.refresh_policy == "full":
         how = ""
     else:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mvbuild.incremental.choice import StrategyChoice
-from mvbuild.incremental.choose import Question, choose
+from mvbuild.incremental.choose import Question
+from mvbuild.incremental.choosing import strategy_for
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.refresh import choosing
@@ -21,9 +22,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def record(question: Question) -> StrategyChoice:
         found.append(question.node.model.name)
-        return choose(question)
+        return strategy_for(question)
 
-    monkeypatch.setattr(choosing, "choose", record)
+    monkeypatch.setattr(choosing, "strategy_for", record)
     return found
 
 

@@ -74,6 +74,13 @@ class Translator:
         reason = self.masked(_first_lines(error))
         if is_unreachable(error):
             return CatalogError(f"Catalog '{self._catalog}' cannot be reached: {reason}", unreachable=True)
+        if isinstance(error, FileNotFoundError):
+            return CatalogError(
+                f"A file of catalog '{self._catalog}' is missing: {reason.removeprefix('FileNotFoundError: ')}. If it is one of an MV, "
+                "`mvbuild run --full-refresh --select <MV>` writes its rows again"
+            )
+        if type(error).__name__ == "ValidationError" and "ConfigResponse" in str(error):
+            return CatalogError(f"Catalog '{self._catalog}' does not answer like an Iceberg REST catalog: check its `uri`")
         return CatalogError(f"Catalog '{self._catalog}' failed: {reason}")
 
 

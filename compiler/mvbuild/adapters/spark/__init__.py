@@ -44,7 +44,7 @@ def start_engine(
         introduce_catalog(spark, target.catalog_name, target.catalog)
         introduce(spark, sources)
         return SparkEngine(spark, own=False, masked=masked)
-    from mvbuild.adapters.spark.session import start
+    from mvbuild.adapters.spark.session import quiet, start
     from mvbuild.adapters.spark.warm.wanted import kept
 
     lease = None
@@ -55,6 +55,7 @@ def start_engine(
     except EngineError as exc:
         exc.args = tuple(masked(str(one)) for one in exc.args)
         raise
+    quiet()
     engine = SparkEngine(session, own=True, masked=masked, lease=lease)
     try:
         introduce_catalog(session, target.catalog_name, target.catalog)

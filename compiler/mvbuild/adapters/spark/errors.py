@@ -26,6 +26,7 @@ _LOST = (
     "Connection refused",
     "does not exist in the JVM",
     "SparkContext was shut down",
+    "Stream removed (RST_STREAM",
 )
 _PLACE = re.compile(r"\bline (\d+),? pos(?:ition)? (\d+)")
 _OF_GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "(?P<said>.*?)"\n', re.DOTALL)

@@ -72,8 +72,12 @@ def start_classic(launch: Launch, log_file: Path) -> SparkSession:
         raise EngineError(
             "spark-start", "A Spark session is already running in this process.", help="Pass it: mvbuild.run(..., spark=session)."
         )
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    begin = log_file.stat().st_size if log_file.exists() else 0
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        log_file.open("ab").close()
+    except OSError as exc:
+        raise EngineError("unwritable-target", f"Cannot write to {log_file}: {exc.strerror or exc}") from exc
+    begin = log_file.stat().st_size
     try:
         gateway = _gateway(launch, log_file)
         conf = SparkConf().setAll([(key, value) for key, value in launch.conf.items() if key != "spark.jars" or not launch.class_path])
@@ -83,7 +87,6 @@ def start_classic(launch: Launch, log_file: Path) -> SparkSession:
         raise
     except Exception as exc:
         raise _not_started(exc, log_file, begin) from exc
-    _silence()
     return session
 
 
@@ -120,7 +123,7 @@ def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:
         raise EngineError("spark-start", f"Spark could not be started: {reason_of(exc)}") from None
 
 
-def _silence() -> None:
+def quiet() -> None:
     """PySpark 4 prints each error of a query as a JSON document of ten thousand characters; mvbuild reports it itself."""
     silence(_LOGGERS)
     logging.getLogger().addFilter(_not_of_py4j)

@@ -103,7 +103,8 @@ class Progress:
 
     def completed(self, result: RunResult) -> None:
         """The end of the command."""
-        click.echo(summary(self._graph, result))
+        if not self._quiet:
+            click.echo(summary(self._graph, result))
 
     def _end_said(self) -> None:
         self._running.pop(self._said, None)

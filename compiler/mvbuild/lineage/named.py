@@ -1,12 +1,15 @@
-"""columns that data tests, `partition_by` and `sort_by` name + the known columns -> a diagnostic for each unknown column."""
+"""columns that data tests, `partition_by` and `sort_by` name + the known columns -> a diagnostic for each unknown or duplicate column."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TestNode
+from mvbuild.ports.session import CASE_SENSITIVE
 from mvbuild.project.loaded import DataTest
+from mvbuild.source import Span
 
 ColumnsOf = Callable[[NodeId], "Sequence[str] | None"]
 """The names of a node's columns; None if not all of them are known."""
@@ -16,11 +19,31 @@ def misnamed(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Itera
     """Diagnostics for the settings of some nodes and the tests on them."""
     for id_ in ids:
         node = graph.nodes[id_]
-        if isinstance(node, ModelNode) and node.storage is not None and (names := columns(id_)) is not None:
+        if not isinstance(node, ModelNode) or node.materialized == "ephemeral" or (names := columns(id_)) is None:
+            continue
+        if graph.project.target.spark.config.get(CASE_SENSITIVE, "false").lower() != "true":
+            yield from _duplicates(node, names)
+        if node.storage is not None:
             yield from misnamed_in_layout(node, names)
     for test in graph.tests:
         if test.reads[:1] and test.reads[0] in ids:
             yield from misnamed_in_test(graph, test, columns)
+
+
+def _duplicates(node: ModelNode, names: Sequence[str]) -> Iterator[Diagnostic]:
+    """Report names of columns that differ at most in case: neither a view nor a table can have both."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            yield error("bad-column", f"Duplicate column '{name}'", _place(node, name), help="Give one of the two another name with AS.")
+        seen.add(name.lower())
+
+
+def _place(node: ModelNode, name: str) -> Span:
+    """Where the name is written last."""
+    sql = node.query.sql
+    found = [match.start() for match in re.finditer(rf"\b{re.escape(name)}\b", sql.text)]
+    return sql.span(found[-1], found[-1] + len(name)) if found else node.model.file.line_span(1)
 
 
 def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagnostic]:

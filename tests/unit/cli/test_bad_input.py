@@ -567,7 +567,13 @@ COMMAND_LINE = (
     Case(name="bad number of threads", command="run --threads 0", code="command-line", says="Invalid value for '--threads'"),
     Case(name="bad output", command="ls --output yaml", code="command-line", says="'yaml' is not one of"),
     Case(name="bad resource type", command="ls --resource-type view", code="command-line", says="'view' is not one of"),
-    Case(name="extra argument", command="run m", code="command-line", says="unexpected extra argument", help="See `mvbuild run --help`."),
+    Case(
+        name="extra argument",
+        command="run m",
+        code="command-line",
+        says="unexpected extra argument",
+        help="Choose nodes by name with --select: `mvbuild run --select NAME`.",
+    ),
     Case(name="vars is no mapping", command="compile --vars '[1]'", code="command-line", says="--vars must be a YAML mapping"),
     Case(name="vars is no yaml", command="compile --vars '{a: '", code="command-line", says="--vars must be a YAML mapping"),
     Case(

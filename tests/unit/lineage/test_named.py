@@ -111,3 +111,17 @@ def test_a_test_of_a_plain_view_gates_nothing_and_is_wrong_all_the_same(tmp_path
 def test_a_test_that_compares_two_mvs_blocks_both(tmp_path: Path) -> None:
     of = project(tmp_path, "the other side of relationships", WRITTEN)
     assert of.actions() == {"m": "blocked", "o": "blocked"}
+
+
+@pytest.mark.parametrize("kind", ["materialized_view", "view"])
+def test_a_column_twice(kind: str, tmp_path: Path) -> None:
+    of = shop(
+        tmp_path,
+        {"mvbuild.yml": f"name: shop\nmodels: {{+materialized: {kind}}}\n", "models/m.sql": "SELECT id,\n  1 AS Id FROM raw.orders\n"},
+    )
+    done = call(of, "compile")
+    assert "error[bad-column]: Duplicate column 'Id'\n  --> models/m.sql:2:8\n" in done.stderr
+    of.write({"mvbuild.yml": "name: shop\ntargets: {dev: {spark: {config: {spark.sql.caseSensitive: true}}}}\n"})
+    assert call(of, "compile").return_value == 0
+    of.write({"mvbuild.yml": "name: shop\nmodels: {+materialized: ephemeral}\n"})
+    assert call(of, "compile").return_value == 0

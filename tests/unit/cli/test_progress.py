@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from mvbuild.cli import progress as module
 from mvbuild.cli.progress import Progress, summary
 from mvbuild.cli.totals import saved
 from mvbuild.diagnostics import error
+from mvbuild.freshness.model import Reason, State
+from mvbuild.names import TableIdentifier
 from mvbuild.ports.engine import Work
 from mvbuild.refresh import result as results_of_a_run
 from mvbuild.refresh.result import EngineStarted, Entered, Event, Finished, NodeResult, RunResult, Started, TestResult
@@ -62,6 +65,30 @@ def test_lines_fit_80_columns_and_what_does_not_fit_follows(tmp_path: Path, caps
     assert lines[0].endswith("... [RUN ~8s]")
     assert lines[-1].endswith("... [fresh]")
     assert max(map(len, lines)) <= 70
+
+
+@pytest.mark.parametrize(("effects", "state"), [(["fresh"], "fresh"), (["unknown"], "unknown"), (["unknown", "stale"], "stale")])
+def test_what_stays_as_it_is_has_its_state(effects: list[State], state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An MV that reads one that is not selected, or cannot be built, is left alone, fresh or not."""
+    reasons = tuple(Reason(code="upstream-unknown", message=f"it reads a, which is {effect}", effect=effect) for effect in effects)
+    result = replace(of("reused"), reasons=reasons)
+    lines, _ = said(compiled(tmp_path, FILES), Finished(result=result, index=1, total=1, left=0), capsys=capsys)
+    assert lines[0].endswith(f"... [{state}]")
+    assert ("which is" in " ".join(lines)) == (state != "fresh")
+
+
+def test_quiet_runs_end_without_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph, result = compiled(tmp_path, FILES), RunResult(results=(of("success"),), seconds=1.0)
+    Progress(graph, quiet=True).completed(result)
+    assert capsys.readouterr().out == ""
+    Progress(graph).completed(result)
+    assert "Completed successfully" in capsys.readouterr().out
+
+
+def test_a_run_that_only_dropped_something_did_something(tmp_path: Path) -> None:
+    graph, gone = compiled(tmp_path, FILES), TableIdentifier("lake", ("main",), "old")
+    assert "Nothing was done" not in summary(graph, RunResult(results=(), dropped=(gone,), seconds=1.0))
+    assert "Nothing was done" in summary(graph, RunResult(results=(), seconds=1.0))
 
 
 def test_short_lines_end_in_the_same_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -324,6 +324,32 @@ def test_what_the_session_puts_in_is_no_constant(tmp_path: Path, condition: str)
     assert (choice.strategy, choice.code) == ("full", "nondeterministic")
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "user = 'x'",
+        "`current_user` = 'x'",
+        "`now`() > TIMESTAMP '2026-01-31 00:00:00'",
+        "CAST('now' AS TIMESTAMP) > TIMESTAMP '2026-01-31 00:00:00'",
+        "to_date('today') > DATE '2026-01-31'",
+        "unix_date('yesterday') > id",
+        "TIMESTAMP '10:30' > CAST(id AS TIMESTAMP)",
+    ],
+)
+def test_a_function_without_brackets_and_a_string_that_means_now_are_no_constants(tmp_path: Path, condition: str) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": f"SELECT id FROM {{{{ ref('orders_clean') }}}} WHERE {condition}\n"})
+    of.run()
+    assert (answer(of).state, codes(of)) == ("unknown", ["nondeterministic"])
+
+
+@pytest.mark.parametrize("condition", ["t.user = 'x'", "id = 1 AND 'today' = concat('to', 'day')"])
+def test_a_qualified_name_and_other_strings_are_what_they_say(tmp_path: Path, condition: str) -> None:
+    query = f"SELECT t.id FROM (SELECT id, 'y' AS user FROM {{{{ ref('orders_clean') }}}}) AS t WHERE {condition}\n"
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": query})
+    of.run()
+    assert answer(of).state == "fresh"
+
+
 # --- the session -----------------------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,6 @@ MEANING: Mapping[str, str] = {
     "spark.sql.preserveCharVarcharTypeInfo": "false",
     "spark.sql.icu.caseMappings.enabled": "true",
     "spark.sql.chunkBase64String.enabled": "true",
-    "spark.sql.binaryOutputStyle": "",
     "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
     "spark.sql.jsonGenerator.ignoreNullFields": "true",
     "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": "true",

@@ -55,7 +55,7 @@ def _default(session: Any, key: str) -> str:
     from pyspark.errors import PySparkException
 
     try:
-        return str(session.conf.get(key))
+        return str(session.conf.get(key) or "")
     except PySparkException:
         return ""
 

@@ -8,10 +8,12 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mvbuild.adapters.spark import start_engine
 from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.adapters.spark.java import Java
 from mvbuild.adapters.spark.launch import Launch
@@ -23,7 +25,7 @@ from mvbuild.adapters.spark.warm.lease import Lease, Wanted, lease
 from mvbuild.adapters.spark.warm.server import launched, order
 from mvbuild.adapters.spark.warm.wanted import kept
 from mvbuild.ports.engine import EngineError
-from mvbuild.project.loaded import SparkSettings
+from mvbuild.project.loaded import SparkSettings, Target
 
 KEEP = timedelta(minutes=15)
 WANTED = Wanted(keep=KEEP, project="/shop", target="dev")
@@ -188,20 +190,37 @@ def test_why_a_server_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert lost.why_lost() == ""
 
 
-def test_a_server_that_is_lost_is_reported_in_one_sentence_with_the_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [("Socket closed", "UNAVAILABLE"), ("Stream removed (RST_STREAM (Received RST_STREAM with error code 8))", "INTERNAL")],
+)
+def test_a_server_that_is_lost_is_reported_in_one_sentence_with_the_reason(tmp_path: Path, message: str, status: str) -> None:
     from grpc import StatusCode
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
     folder = Folder(tmp_path / "f")
     folder.make()
     held: Any = folder.lease(0.0)
-    session: Any = _Lost(SparkConnectGrpcException(message="Socket closed", grpc_status_code=StatusCode.UNAVAILABLE))
+    session: Any = _Lost(SparkConnectGrpcException(message=message, grpc_status_code=StatusCode[status]))
     engine = SparkEngine(session, own=True, lease=Lease(session=session, folder=folder, record=record(1), held=held))
     with pytest.raises(EngineError, match=r"^Spark stopped while it was in use: the warm engine ended \(log: "):
         engine.rows("SELECT 1", 1)
     assert folder.unused() is None
     engine.close()
     assert folder.unused() is not None
+
+
+def test_no_session_of_mvbuild_prints_the_stack_of_a_failed_query(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr("mvbuild.adapters.spark._lease", lambda *_, **__: SimpleNamespace(session=SimpleNamespace(), why_lost=str))
+    for introduced in ("introduce", "introduce_catalog"):
+        monkeypatch.setattr(f"mvbuild.adapters.spark.sources.{introduced}", lambda *_: None)
+    target = Target(name="dev", catalog_name="lake", catalog={}, namespace=("main",), spark=SparkSettings(), threads=1, embedded=True)
+    start_engine(target, log_file=tmp_path / "spark.log", env={"MVBUILD_KEEP_WARM": "10m"}, project=tmp_path)
+    assert logger.disabled
 
 
 class _Lost:

@@ -102,6 +102,11 @@ class MappedText:
     def span(self, start: int, end: int) -> Span:
         return self.map.span(start, end)
 
+    def last(self, word: str) -> Span | None:
+        """Where a word is written last, as the alias of a column often is."""
+        found = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", self.text)]
+        return self.span(found[-1], found[-1] + len(word)) if found else None
+
     def given(self, offset: int) -> str | None:
         """The whole output of a template expression, if the offset is inside such output."""
         segments = self.map.segments

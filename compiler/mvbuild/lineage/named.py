@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TestNode
 from mvbuild.ports.session import CASE_SENSITIVE
 from mvbuild.project.loaded import DataTest
-from mvbuild.source import Span
 
+ANOTHER_NAME = "Give one of the two another name with AS."
 ColumnsOf = Callable[[NodeId], "Sequence[str] | None"]
 """The names of a node's columns; None if not all of them are known."""
 
@@ -35,15 +34,9 @@ def _duplicates(node: ModelNode, names: Sequence[str]) -> Iterator[Diagnostic]:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            yield error("bad-column", f"Duplicate column '{name}'", _place(node, name), help="Give one of the two another name with AS.")
+            span = node.query.sql.last(name) or node.model.file.line_span(1)
+            yield error("bad-column", f"Duplicate column '{name}'", span, help=ANOTHER_NAME)
         seen.add(name.lower())
-
-
-def _place(node: ModelNode, name: str) -> Span:
-    """Where the name is written last."""
-    sql = node.query.sql
-    found = [match.start() for match in re.finditer(rf"\b{re.escape(name)}\b", sql.text)]
-    return sql.span(found[-1], found[-1] + len(name)) if found else node.model.file.line_span(1)
 
 
 def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagnostic]:

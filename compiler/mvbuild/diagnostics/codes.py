@@ -24,7 +24,9 @@ CODES: dict[str, Code] = {
     ),
     "yaml-syntax": Code("A YAML file cannot be parsed.", "Fix the line shown; common causes are indentation and an unquoted ':' or '{'."),
     "unknown-key": Code("A YAML file or config() has an unknown key.", "Remove it, or put your own keys under `meta:`."),
-    "wrong-type": Code("A value has the wrong type or is out of range.", "Use a value of the type that the message names."),
+    "wrong-type": Code(
+        "A value has the wrong type or is out of range.", "Change the value; docs/configuration.md lists all keys and their types."
+    ),
     "missing-key": Code("A required key is missing.", "Add it."),
     "duplicate-key": Code("A YAML mapping has a duplicate key.", "Remove one of the two."),
     "duplicate-name": Code("Two models, seeds or sources have the same name.", "Rename one of them: names are unique in a project."),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.lineage.named import misnamed
+from mvbuild.lineage.named import duplicates, misnamed
 
 
 def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
@@ -42,14 +42,15 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
 
 
 def _misnamed(graph: Graph, ids: Collection[NodeId]) -> tuple[Diagnostic, ...]:
-    """Errors that the text of a query shows without schemas: settings and tests that name columns which the query does not select."""
+    """Errors that the text of a query shows without schemas: settings and tests that name columns which the query does not select,
+    and two columns of one name."""
 
     def columns(id_: NodeId) -> Sequence[str] | None:
         node = graph.nodes[id_]
         is_plain = isinstance(node, ModelNode) and id_ not in graph.undefined and "|>" not in node.query.sql.text
         return node.query.columns if isinstance(node, ModelNode) and is_plain else None
 
-    return tuple(misnamed(graph, columns, ids))
+    return (*misnamed(graph, columns, ids), *duplicates(graph, columns, ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TestNode
 from mvbuild.ports.session import CASE_SENSITIVE
 from mvbuild.project.loaded import DataTest
 
-ANOTHER_NAME = "Give one of the two another name with AS."
 ColumnsOf = Callable[[NodeId], "Sequence[str] | None"]
 """The names of a node's columns; None if not all of them are known."""
 
@@ -18,24 +17,29 @@ def misnamed(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Itera
     """Diagnostics for the settings of some nodes and the tests on them."""
     for id_ in ids:
         node = graph.nodes[id_]
-        if not isinstance(node, ModelNode) or node.materialized == "ephemeral" or (names := columns(id_)) is None:
-            continue
-        if graph.project.target.spark.config.get(CASE_SENSITIVE, "false").lower() != "true":
-            yield from _duplicates(node, names)
-        if node.storage is not None:
+        if isinstance(node, ModelNode) and node.storage is not None and (names := columns(id_)) is not None:
             yield from misnamed_in_layout(node, names)
     for test in graph.tests:
         if test.reads[:1] and test.reads[0] in ids:
             yield from misnamed_in_test(graph, test, columns)
 
 
+def duplicates(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Iterator[Diagnostic]:
+    """Report columns of some nodes whose names differ at most in case: neither a view nor a table can have both."""
+    if graph.project.target.spark.config.get(CASE_SENSITIVE, "false").lower() == "true":
+        return
+    for id_ in ids:
+        node = graph.nodes[id_]
+        if isinstance(node, ModelNode) and node.materialized != "ephemeral":
+            yield from _duplicates(node, columns(id_) or ())
+
+
 def _duplicates(node: ModelNode, names: Sequence[str]) -> Iterator[Diagnostic]:
-    """Report names of columns that differ at most in case: neither a view nor a table can have both."""
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
             span = node.query.sql.last(name) or node.model.file.line_span(1)
-            yield error("bad-column", f"Duplicate column '{name}'", span, help=ANOTHER_NAME)
+            yield error("duplicate-column", f"'{node.model.name}' has two columns named '{name}'", span)
         seen.add(name.lower())
 
 

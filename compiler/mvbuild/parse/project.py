@@ -188,7 +188,7 @@ def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
         elif key == "group" and not isinstance(setting.value, str):
             yield error("wrong-type", "'group' must be a string", setting.span)
         elif key == "severity" and setting.value not in ("error", "warn"):
-            yield error("wrong-type", "'severity' is 'error' or 'warn'", setting.span)
+            yield error("wrong-type", "'severity' must be 'error' or 'warn'", setting.span)
         elif key in COUNTING and (problem := problem_of(key, setting.value)):
             yield error("wrong-type", problem, setting.span)
 

@@ -109,7 +109,7 @@ def _reads(node: MapNode, report: list[Diagnostic]) -> Iterator[Read]:
             report.append(
                 error(
                     "wrong-type",
-                    "'depends_on' is a list of ref('model') and source('source', 'table')",
+                    "'depends_on' must be a list of ref('model') and source('source', 'table')",
                     item.span,
                     help="Write ref('model').",
                 )

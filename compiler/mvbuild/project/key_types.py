@@ -28,7 +28,7 @@ Kind = Literal[
 ]
 
 SAYS: Mapping[str, str] = {
-    "text": "text",
+    "text": "a string",
     "scalar": "a string or a number",
     "flag": "true or false",
     "count": "an integer above 0",
@@ -99,7 +99,7 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
     wrong = _misfit(node, key.kind)
     if wrong is not None:
         help = "Put it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) else ""
-        yield error("wrong-type", f"'{entry.key}' is {SAYS[key.kind]}", wrong.span, help=help)
+        yield error("wrong-type", f"'{entry.key}' must be {SAYS[key.kind]}", wrong.span, help=help)
     elif key.block and key.kind == "block":
         yield from check(node, key.block)
     elif key.block and isinstance(node, ListNode):

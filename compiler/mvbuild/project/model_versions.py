@@ -58,7 +58,7 @@ def deprecation_of(node: MapNode, report: list[Diagnostic]) -> Deprecation | Non
             value = datetime.fromisoformat(str(value))
         except ValueError:
             help = "Write it as 2026-12-31."
-            report.append(error("wrong-type", "'deprecation_date' is a day", entry.node.span, help=help))
+            report.append(error("wrong-type", "'deprecation_date' must be a date", entry.node.span, help=help))
             return None
     return Deprecation(date=value.isoformat(), span=entry.node.span)
 

@@ -8,16 +8,14 @@ from contextlib import contextmanager
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import ModelNode
-from mvbuild.lineage.named import ANOTHER_NAME
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import Engine, PreparedQuery, QueryError, SnapshotGone
 from mvbuild.source import MappedText, Span
 
 _NOT_OF_THE_QUERY = "Spark reports no position and no SQL condition: the query may be correct. The data of the last refresh stays."
-_DUPLICATE = "mvbuild.DUPLICATE_COLUMN"
 _CODES: Mapping[str, str] = {
     "mvbuild.UNSTORABLE_COLUMN": "bad-column",
-    _DUPLICATE: "bad-column",
+    "mvbuild.DUPLICATE_COLUMN": "duplicate-column",
     "mvbuild.SESSION_OBJECT": "session-object",
 }
 
@@ -71,7 +69,6 @@ def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagn
         span = sql.span(exc.start, exc.end if exc.end is not None else exc.start + 1)
     code = _CODES.get(exc.condition, "query-failed")
     help = "" if exc.condition or exc.start is not None else _NOT_OF_THE_QUERY
-    if code == "bad-column" and (found := _COLUMN.search(str(exc))):
+    if code in ("bad-column", "duplicate-column") and (found := _COLUMN.search(str(exc))):
         span = sql.last(found[1]) or span
-        help = ANOTHER_NAME if exc.condition == _DUPLICATE else help
     return error(code, f"'{name}': {exc}", span, help=help)

@@ -75,14 +75,14 @@ YAML = (
         name="number for text",
         files=model_yaml("models:\n  - name: m\n    description: «12»\n"),
         code="wrong-type",
-        says="'description' is text",
+        says="'description' must be a string",
         help="Put it in quotes.",
     ),
     Case(
         name="mapping for a list",
         files=model_yaml("models:\n  «name: m»\n"),
         code="wrong-type",
-        says="'models' is a list of mappings",
+        says="'models' must be a list of mappings",
     ),
     Case(
         name="missing name",

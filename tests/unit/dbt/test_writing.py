@@ -137,7 +137,7 @@ def test_nothing_written_is_said_and_is_an_error(tmp_path: Path) -> None:
     root = write(tmp_path / "shop", {"dbt_project.yml": "name: shop\nvars: [1]\n", **GOOD})
     result = run(str(root))
     assert result.return_value == 2
-    assert "error[nothing-imported]: Nothing was written: 'vars' is a mapping" in result.stderr
+    assert "error[nothing-imported]: Nothing was written: 'vars' must be a mapping" in result.stderr
     assert "[does-not-compile]" in result.stdout
     assert not (tmp_path / "shop-mvbuild").exists()
     assert "Nothing would be written" in run(str(root), "--check").stderr

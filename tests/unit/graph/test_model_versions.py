@@ -108,7 +108,7 @@ def test_without_latest_version_the_highest_is(tmp_path: Path) -> None:
         ),
         ({"models/people.yml": YAML.replace("v: 3", "v: 2")}, "Duplicate version 2 of 'people'"),
         ({"models/people_v2.sql": "SELECT 1 AS id\n"}, "Duplicate model name 'people"),
-        ({"models/people.yml": YAML.replace("2020-05-01", "soon")}, "'deprecation_date' is a day"),
+        ({"models/people.yml": YAML.replace("2020-05-01", "soon")}, "'deprecation_date' must be a date"),
         ({"seeds/people.csv": "id\n1\n"}, "Duplicate model name 'people'"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_column_twice(kind: str, tmp_path: Path) -> None:
         {"mvbuild.yml": f"name: shop\nmodels: {{+materialized: {kind}}}\n", "models/m.sql": "SELECT id,\n  1 AS Id FROM raw.orders\n"},
     )
     done = call(of, "compile")
-    assert "error[bad-column]: Duplicate column 'Id'\n  --> models/m.sql:2:8\n" in done.stderr
+    assert "error[duplicate-column]: 'm' has two columns named 'Id'\n  --> models/m.sql:2:8\n" in done.stderr
     of.write({"mvbuild.yml": "name: shop\ntargets: {dev: {spark: {config: {spark.sql.caseSensitive: true}}}}\n"})
     assert call(of, "compile").return_value == 0
     of.write({"mvbuild.yml": "name: shop\nmodels: {+materialized: ephemeral}\n"})

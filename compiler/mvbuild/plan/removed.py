@@ -141,8 +141,11 @@ def refusal(item: Removed, kept_by: tuple[Dependent, ...] = ()) -> Diagnostic:
 
 def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Removed:
     owner = view.properties[OWNER]
-    if owner in graph.nodes:
-        name = graph.nodes[owner].identifier
+    model = graph.nodes.get(owner)
+    if isinstance(model, ModelNode) and model.materialized == "ephemeral":
+        return Removed(view=view, storage=storage, model=owner, note=f"{owner} is ephemeral now")
+    if model is not None:
+        name = model.identifier
         note = f"{owner} now has another name: {name}" if name != view.identifier else ""
         help = f"If it is the same MV, keep its data with `previous_name: {view.identifier.dotted}`."
         return Removed(view=view, storage=storage, model=owner, note=note, help=help)

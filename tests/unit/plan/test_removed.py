@@ -133,6 +133,12 @@ def test_a_moved_model_is_told_of_previous_name(built: Shop) -> None:
     assert "previous_name: main.monthly" in item.help
 
 
+def test_what_was_there_before_a_model_became_ephemeral(built: Shop) -> None:
+    built.write({"models/orders_clean.sql": "{{ config(materialized='ephemeral') }}SELECT id FROM raw.orders\n"})
+    (item,) = gone(built)
+    assert (item.identifier, item.note, item.help) == (name("main.orders_clean"), "model.shop.orders_clean is ephemeral now", "")
+
+
 def test_the_storage_of_a_model_that_became_a_view(tmp_path: Path) -> None:
     made = shop(tmp_path)
     made.run()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Explode, Item, Join, JoinKind, OneRow, Project, Relation, Scan, column, conjunction
+from mvbuild.incremental.algebra import Explode, Item, Join, JoinKind, OneRow, Project, Relation, Scan, column, conjunction, conjuncts
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.constant_rows import rows_of_values
 from mvbuild.incremental.functions import is_generator
@@ -101,11 +101,10 @@ def _join(building: Building, left: Relation, tables: Tables, join: exp.Join, sc
     require(join, {"this", "on", "using", "side", "kind", "method"}, "unsupported-operator")
     kind = join_kind(join)
     if isinstance(join.this, exp.Lateral):
-        on = join.args.get("on")
-        is_true = on is None or on == exp.true()
-        if kind not in ("inner", "left") or join.args.get("using") or not is_true:
+        if kind not in ("inner", "left") or join.args.get("using"):
             raise unsupported(join)
-        return _lateral(building, left, replace(scope, tables=tables), join.this, kind)  # type: ignore[arg-type]
+        made, both = _lateral(building, left, replace(scope, tables=tables), join.this, kind)  # type: ignore[arg-type]
+        return _with_condition(made, join, replace(scope, tables=both)), both
     right, added = _table(building, join.this, scope)
     both = tables.together(added)
     names = natural_names(tables, added) if join.args.get("method") else [name.name for name in join.args.get("using") or ()]
@@ -143,6 +142,18 @@ def _one(tables: Tables, name: str, join: exp.Join) -> Output:
     if len(found) != 1:
         raise Refused("unsupported-operator", f"column {name} cannot be resolved", join)
     return found[0]
+
+
+def _with_condition(lateral: Relation, join: exp.Join, scope: Scope) -> Relation:
+    """The ON of a join with LATERAL, beside the conditions within it."""
+    written = join.args.get("on")
+    if written is None or written == exp.true():
+        return lateral
+    if not isinstance(lateral, Join):
+        raise unsupported(join)
+    on = resolved(written, scope)
+    require_scalar(on)
+    return replace(lateral, on=conjunction([*conjuncts(lateral.on), *conjuncts(on)]))
 
 
 # --- LATERAL ----------------------------------------------------------------------------------------------------------------------

@@ -279,6 +279,13 @@ def auxiliary_type(root: Path) -> str:
     return ran(made)
 
 
+def internal(root: Path) -> str:
+    def failing(*_: object) -> object:
+        raise TypeError("something that mvbuild does not expect")
+
+    return choice(changed(built(root)), Changes(failing)).code  # type: ignore[arg-type]
+
+
 OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "clock-moved": lambda _: clock_moved(),
     "never-refreshed": never_refreshed,
@@ -305,6 +312,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "auxiliary-name-taken": auxiliary_name_taken,
     "auxiliary-view-refused": auxiliary_view_refused,
     "auxiliary-type": auxiliary_type,
+    "internal": internal,
 }
 
 

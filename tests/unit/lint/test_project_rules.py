@@ -102,7 +102,7 @@ POLICIES = [
     (f"select id, row_number() over (order by amount, id) as r from {ORDERS}", "window-without-partition"),
     (f"select id, rand() as r from {ORDERS}", "nondeterministic"),
     (f"select my_udf(id) as x from {ORDERS}", "nondeterministic"),
-    ("with recursive t(n) as (select 1 union all select n + 1 from t where n < 5) select n from t", "unsupported-operator"),
+    (f"with recursive t(n) as (select id from {ORDERS} union all select n + 1 from t where n < 5) select n from t", "unsupported-operator"),
     ("select my_udf(id) as x from raw.unknown", "nondeterministic"),
     ("select id from raw.unknown order by id limit 3", "limit"),
     ("select x, y from raw.a join raw.b on p = q order by x limit 3", ""),

@@ -6,7 +6,7 @@ Each law holds for all rows, so a plan and the one that it becomes return the sa
   and the same holds for the groups of an aggregate below the window, and for the rows of an inner join below that
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
 * an inner list of columns may have any order, a column twice, and a column that nothing above reads: the list above it names what it reads
-  by id
+  by id. So may a table list a column that nothing reads
 * a sum of `grouping(x)` that an aggregate computes may be read by its name above it, or computed again from the grouping id; and so may a
   value of a projection by the ORDER BY above it
 """
@@ -29,6 +29,7 @@ _COLUMN = re.compile(r"\w*#(\d+)L?\b")
 _PLAIN = re.compile(r"isnotnull\(\w*#\d+L?\)|\(\w*#\d+L? (?:=|<|>|<=|>=) -?[\w.]+\)")
 """A condition on one column that nothing else decides."""
 _WINDOW = re.compile(r"(?:Window|WindowGroupLimit) \[")
+_SCAN = re.compile(r"RelationV2\[(?P<columns>[^\[\]]*)\](?P<table>.*)")
 _AGGREGATE, _PROJECT = "Aggregate [", "Project ["
 _VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
 _PASSING = ("Filter ", "Window ", "WindowGroupLimit ", "Sort ", "Join ")
@@ -232,6 +233,10 @@ def with_lists_in_order(node: Node, above: tuple[str, ...] = (), *, is_inner: bo
 
 
 def _in_order(text: str, above: tuple[str, ...]) -> str:
+    if scanned := _SCAN.fullmatch(text):
+        # Spark leaves out what it does not read, but not below every LATERAL.
+        read = [column for column in scanned["columns"].split(", ") if ids_of(column)[-1:] and ids_of(column)[-1] in above]
+        return f"RelationV2[{', '.join(read)}]{scanned['table']}"
     if text.startswith(_PROJECT):
         start, listed = _PROJECT, text[len(_PROJECT) : -1]
     elif text.startswith(_AGGREGATE) and len(parts := list(items_of(text.partition(" ")[2]))) == 2:

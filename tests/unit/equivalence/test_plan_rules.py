@@ -174,6 +174,20 @@ def test_an_inner_aggregate_may_list_its_groups_twice() -> None:
     assert difference((TOP, SUM, one, TABLE), (TOP, SUM, other, TABLE)) == ""
 
 
+def test_a_column_of_a_table_that_nothing_reads_does_not_count() -> None:
+    above = ("Project [k#1L]", "Filter (v#3 > 1)")
+    few, many = "RelationV2[k#1L, v#3] lake.raw.t", "RelationV2[k#1L, g#2, v#3] lake.raw.t"
+    assert difference((*above, few), (*above, many)) == ""
+    assert difference((*above, few), (*above, many.replace("lake.raw.t", "lake.raw.u"))) == "Spark's plans differ"
+    assert difference((*above, few), (*above, "RelationV2[g#1L, v#3] lake.raw.t")) == "Spark's plans differ"
+
+
+@pytest.mark.parametrize("above", [(), ("Filter (v#3 > 1)",), ("Union false, false",), ("Project [k#1L]", "Union false, false")])
+def test_a_table_whose_columns_all_count(above: tuple[str, ...]) -> None:
+    few, many = "RelationV2[k#1L, v#3] lake.raw.t", "RelationV2[k#1L, g#2, v#3] lake.raw.t"
+    assert difference((*above, few), (*above, many)) == "Spark's plans differ"
+
+
 @pytest.mark.parametrize(
     "inner", ["Project [v#3, k#1L, (v#3 + 2) AS s#6]", "Project [v#3, g#1L, (k#1L + 1) AS s#6]", "Project [v#3, (v#3 + 1) AS s#6]"]
 )

@@ -55,6 +55,7 @@ QUERIES = (
     Realistic("lateral_constant", "SELECT c.customer_id, o.one FROM {customers} AS c LEFT JOIN LATERAL (SELECT 1 AS one FROM {orders} WHERE customer_id = c.customer_id AND status = 'open') AS o"),
     Realistic("lateral_after_a_join", "SELECT c.name, p.category, o.amount FROM {customers} AS c CROSS JOIN {products} AS p, LATERAL (SELECT amount FROM {orders} WHERE customer_id = c.customer_id AND product_id = p.product_id) AS o"),
     Realistic("lateral_on", "SELECT c.customer_id, o.amount FROM {customers} AS c LEFT JOIN LATERAL (SELECT amount, status FROM {orders} WHERE customer_id = c.customer_id) AS o ON o.amount > c.credit AND o.status = 'open'"),
+    Realistic("groups_of_a_lateral_star", "SELECT c.customer_id, count(o.amount) AS n, max(o.amount) AS most FROM {customers} AS c LEFT JOIN LATERAL (SELECT * FROM {orders} WHERE customer_id = c.customer_id AND amount > c.credit) AS o GROUP BY c.customer_id"),
     Realistic("recursive_numbers", "WITH RECURSIVE numbers AS (SELECT 1 AS n UNION ALL SELECT m.n + 1 FROM numbers AS m WHERE m.n < 20) SELECT c.customer_id, numbers.n FROM {customers} AS c JOIN numbers ON numbers.n <= c.credit"),
     Realistic("recursive_names", "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT n.i * 2 FROM n WHERE n.i < 50), big AS (SELECT i FROM n WHERE i > 2) SELECT big.i AS j, count(o.quantity) AS q FROM big LEFT JOIN {orders} AS o ON o.quantity = big.i GROUP BY big.i"),
 )  # fmt: skip

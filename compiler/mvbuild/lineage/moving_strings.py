@@ -74,8 +74,8 @@ def _named(tree: exp.Expr, types: Mapping[str, Type | None]) -> dict[str, Type |
     known: dict[str, Type | None] = {one.name: types.get(one.name.lower()) for one in tree.find_all(exp.Column)}
     for _ in range(_DEPTH):
         for alias in tree.find_all(exp.Alias):
-            if known.get(alias.alias) is None and (type_ := type_of(alias.this, known)) in MOMENTS:
-                known[alias.alias] = type_
+            if known.get(alias.alias) is None:
+                known[alias.alias] = type_of(alias.this, known)
     return known
 
 

@@ -63,6 +63,7 @@ def test_moments(condition: str) -> None:
         "s = CASE WHEN d > DATE '2026-01-31' THEN 'today' ELSE 'later' END",
         "CASE s WHEN 'today' THEN n END = 1",
         "coalesce(s, 'now') = s",
+        "EXISTS (SELECT 1 FROM (SELECT substr(s, 1, 5) AS hhmm FROM t) AS times WHERE hhmm > '10:30')",
         "d > '2026-01-31' AND at > '2026-01-31 10:30'",
         "d > 'todays'",
         "at > at - INTERVAL '10:30' HOUR TO MINUTE",

@@ -161,6 +161,8 @@ CLOCKS = [
     (f"select current_date(), id from {C}", ["current_date"]),
     (f"select CURRENT_TIMESTAMP as d, rand() as r from {C}", ["CURRENT_TIMESTAMP", "rand"]),
     (f"select id from {C} tablesample (10 percent)", ["tablesample"]),
+    (f"select id from {C} where day >= 'today' and label = 'tomorrow'", ["'today'"]),
+    (f"select id from {C} where opens > '10:30' and at > timestamp '10:30'", ["'10:30'"]),
     (f"select id from {C} tablesample (10 percent) repeatable (3)", ["tablesample"]),
     (f"select name as current_date from {C}", []),
     ("select c.current_date from raw.c c", []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
@@ -35,12 +36,12 @@ def duplicates(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Ite
 
 
 def _duplicates(node: ModelNode, names: Sequence[str]) -> Iterator[Diagnostic]:
-    seen: set[str] = set()
+    seen = Counter[str]()
     for name in names:
-        if name.lower() in seen:
+        if seen[name.lower()] == 1:
             span = node.query.sql.last(name) or node.model.file.line_span(1)
             yield error("duplicate-column", f"'{node.model.name}' has two columns named '{name}'", span)
-        seen.add(name.lower())
+        seen[name.lower()] += 1
 
 
 def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagnostic]:

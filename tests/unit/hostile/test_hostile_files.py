@@ -187,7 +187,7 @@ SERVED: dict[str, dict[str, Content]] = {
     ),
     "a string of 5 MB": sql("select '" + "x" * 5 * MB + "' as a"),
     "a long comment": sql("-- hello\n" * 50_000 + "select 1 as a"),
-    "1,000 tags": sql("select " + "{% if 1 %}1,{% endif %}" * 500 + "1 as a"),
+    "1,000 tags": sql("select " + "{% if 1 %}1 + {% endif %}" * 500 + "1 as a"),
     "a project of 1,000 models in a chain": {
         f"models/m{i}.sql": f"select * from {{{{ ref('m{i - 1}') }}}}" if i else "select 1 as a" for i in range(1000)
     },

@@ -10,12 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from mvbuild.diagnostics.diagnostic import Diagnostic
+from mvbuild.diagnostics.secret_names import SECRET_NAMES
 from mvbuild.source import Span
 
-_KEY = (
-    r"(?i:password|passwd|pwd|secret|token|credential|authorization|cookie|header\.|"
-    r"(?:access|account|api|private|shared)[-_.]?key|connection[-_.]string|sas[-_.])[\w.-]*"
-)
+_KEY = rf"(?i:{SECRET_NAMES})[\w.-]*"
 _SECRET = re.compile(
     r"""://[^\s"'/@:]*:(?P<password>[^\s"']+)(?=@)"""
     r"""|(?i:https?)://(?P<user>[^\s"'/@:]+)(?=@)"""

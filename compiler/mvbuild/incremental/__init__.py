@@ -18,11 +18,13 @@ The order of work:
 * The terms of a change are joined in the cheapest way: changed tables first (`join_order.py`), tables that several terms join once
   (`shared_joins.py`), large ones by the keys of the change (`narrowed_joins.py`) and once for both versions (`shared_reads.py`). Keys that
   no row on the other side of a join can have are left out (`limiting.py`).
+* `chosen_strategy.py` answers plan and refresh: the choice, with its auxiliary views, or a full refresh where mvbuild itself fails.
 * `cost.py` estimates seconds: `fixed_costs.py` those of statements, `effort.py` those of rows; `experience.py` corrects both.
   `key_ranges.py` leaves out tables that cannot have the keys that changed.
 * `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add.
 * `matched_rows.py` finds groups over a LEFT JOIN whose values follow the joined pairs alone.
-* `cuts.py` finds the inner results of a query that are worth an auxiliary view; `semijoin.py` finds groups of which few are needed.
+* `cuts.py` finds the inner results of a query that are worth an auxiliary view, `division.py` divides the query there, and
+  `group_parts.py` gives a group what keeps it mergeable; `semijoin.py` finds groups of which few are needed.
 * `row_query.py` writes a query that only picks from one table as expressions over a row of it, so that its change comes with that of the
   table.
 * `emit.py` writes relations as SQL, for Spark and, in tests, for DuckDB.

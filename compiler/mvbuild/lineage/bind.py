@@ -12,7 +12,7 @@ from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewN
 from mvbuild.lineage.cache import bind_once
 from mvbuild.lineage.contracts import contract_problems
 from mvbuild.lineage.model import Bound, Column, NodeLineage, Origin
-from mvbuild.lineage.named import misnamed
+from mvbuild.lineage.named import duplicate, misnamed
 from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_node
 from mvbuild.lineage.statement import BoundQuery, Input
 from mvbuild.lineage.types import parsed, stored, text
@@ -177,9 +177,7 @@ def _duplicates(columns: Iterable[Column | None], node: ModelNode) -> Iterable[D
             continue
         first = seen.setdefault(column.key, column)
         if first is not column:
-            message = f"'{node.model.name}' has two columns named '{column.name}'"
-            span = column.span or node.query.sql.span(0, len(node.query.sql.text))
-            yield error("duplicate-column", message, span, help="Rename one of them with AS.")
+            yield duplicate(node, column.name, column.span or node.query.sql.span(0, len(node.query.sql.text)))
 
 
 def _spellings(read: Read, node: Node) -> tuple[tuple[str, ...], ...]:

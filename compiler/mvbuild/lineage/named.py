@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TestNode
-from mvbuild.ports.session import CASE_SENSITIVE
 from mvbuild.project.loaded import DataTest
+from mvbuild.source import Span
 
 ColumnsOf = Callable[[NodeId], "Sequence[str] | None"]
 """The names of a node's columns; None if not all of them are known."""
@@ -26,9 +26,8 @@ def misnamed(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Itera
 
 
 def duplicates(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Iterator[Diagnostic]:
-    """Report columns of some nodes whose names differ at most in case: neither a view nor a table can have both."""
-    if graph.project.target.spark.config.get(CASE_SENSITIVE, "false").lower() == "true":
-        return
+    """Report columns of some nodes whose names differ at most in case: neither a view nor a table can have both, whatever
+    `spark.sql.caseSensitive` is."""
     for id_ in ids:
         node = graph.nodes[id_]
         if isinstance(node, ModelNode) and node.materialized != "ephemeral":
@@ -40,8 +39,13 @@ def _duplicates(node: ModelNode, names: Sequence[str]) -> Iterator[Diagnostic]:
     for name in names:
         if seen[name.lower()] == 1:
             span = node.query.sql.last(name) or node.model.file.line_span(1)
-            yield error("duplicate-column", f"'{node.model.name}' has two columns named '{name}'", span)
+            yield duplicate(node, name, span)
         seen[name.lower()] += 1
+
+
+def duplicate(node: ModelNode, name: str, span: Span) -> Diagnostic:
+    """The error that two columns have one name. `span`: the second of them."""
+    return error("duplicate-column", f"'{node.model.name}' has two columns named '{name}'", span, help="Rename one of them with AS.")
 
 
 def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagnostic]:

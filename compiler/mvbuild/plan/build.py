@@ -168,7 +168,7 @@ class _Draft:
 
     def _refresh(self, node: ModelNode, reasons: tuple[Reason, ...], *, converts: bool) -> Step:
         """With the strategy, unless it depends on what this run writes first."""
-        from mvbuild.incremental.choosing import strategy_for
+        from mvbuild.incremental.chosen_strategy import strategy_for
         from mvbuild.incremental.strategies import FULL
         from mvbuild.plan.question import question
         from mvbuild.plan.strictness import strict_error

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
-CASE_SENSITIVE = "spark.sql.caseSensitive"
 SUBSTITUTE = "spark.sql.variable.substitute"
 SPARK_VERSION = "mvbuild.spark-version"
 """In `Engine.settings`: the minor version, such as 4.1. It is not a setting, and rows stay fresh if it changes; but an incremental refresh
@@ -15,7 +14,7 @@ does not add rows to those of another version."""
 MEANING: Mapping[str, str] = {
     TIME_ZONE: "",
     ANSI: "true",
-    CASE_SENSITIVE: "false",
+    "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.storeAssignmentPolicy": "ANSI",

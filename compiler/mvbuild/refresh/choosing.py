@@ -9,7 +9,7 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choice import StrategyChoice
-from mvbuild.incremental.choosing import strategy_for
+from mvbuild.incremental.chosen_strategy import strategy_for
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.plan.model import Plan, Step
 from mvbuild.plan.question import has_moved, question

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from mvbuild.incremental.choose import Question
-from mvbuild.incremental.choosing import strategy_for
+from mvbuild.incremental.chosen_strategy import strategy_for
 from mvbuild.incremental.cuts import divisions
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.literals import translated

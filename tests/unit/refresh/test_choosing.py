@@ -8,7 +8,7 @@ import pytest
 
 from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.choose import Question
-from mvbuild.incremental.choosing import strategy_for
+from mvbuild.incremental.chosen_strategy import strategy_for
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.refresh import choosing

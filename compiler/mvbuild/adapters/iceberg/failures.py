@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from mvbuild.diagnostics.secret_names import SECRET_NAMES
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SECRET_KEY = re.compile(
-    r"password|passwd|pwd|secret|token|credential|access-key|account-key|api-key|sas|session|authorization|cookie|connection-string|\bheader\.",
-    re.IGNORECASE,
-)
+_SECRET_KEY = re.compile(SECRET_NAMES, re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
-_ASSIGNMENT = re.compile(r"(?i)\b([\w.-]*(?:password|passwd|pwd|secret|token|credential)[\w.-]*\s*[=:]\s*)[^\s&;,'\"]+")
+_ASSIGNMENT = re.compile(rf"(?i)\b([\w.-]*(?:{SECRET_NAMES})[\w.-]*\s*[=:]\s*)[^\s&;,'\"]+")
 _MASK = "***"
 _LONG = 8
 _REFUSED = re.compile(r"host='([^']+)', port=(\d+)\).*?\[Errno -?\d+\] ([^\")]+)")

@@ -15,6 +15,7 @@ from mvbuild.adapters.spark import sources as outside
 from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
 from mvbuild.adapters.spark.java import find_java
 from mvbuild.adapters.spark.releases import installed_release, installed_version
+from mvbuild.diagnostics.secret_names import SECRET_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from mvbuild.project.loaded import Target
 
 LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
-_REDACTED = "(?i)secret|password|token|credential|authorization|access.?key|account.?key|api.?key|sas|\\.header\\."
-"""Spark's own pattern covers the first three and some keys; it applies to the settings in event logs and plans."""
+_REDACTED = f"(?i){SECRET_NAMES}"
+"""Of the settings in event logs and plans. Spark's own pattern covers a few of these names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from mvbuild.adapters.spark.any_pyspark import silence
 from mvbuild.adapters.spark.connect import connect, not_installed, reason_of
 from mvbuild.adapters.spark.errors import message_of
 from mvbuild.adapters.spark.launch import command_line_conf, prepare
+from mvbuild.diagnostics.secret_names import SECRET_NAMES
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mvbuild.ports.sources import SourceLocation
     from mvbuild.project.loaded import Target
 
-_PRIVATE = re.compile(r"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:secret|password|token|credential|access.?key|api.?key)", re.IGNORECASE)
+_PRIVATE = re.compile(rf"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:{SECRET_NAMES})", re.IGNORECASE)
 """Settings that may contain passwords. The arguments of spark-submit are in its command line, which all users of the machine can see."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')

@@ -110,6 +110,31 @@ def test_a_definition_with_fewer_views_leaves_none_behind(project: MakeProject) 
     assert house.views() == set()
 
 
+def test_unused_views_are_dropped_when_they_are_old(project: MakeProject) -> None:
+    house = House(project, {"one": OF_NEWEST, "two": RATIO})
+    house.run()
+    house.define("one", RATIO)
+    house.setting("never")
+    house.sql(CHANGES[0])
+    house.run()
+    _, kept, _ = api.maintain(house.project.root, spark=house.project.spark)
+    assert [one.dropped_views for one in kept] == [0, 0], "a rollback may need them"
+    house.setting("never", ", +maintain: {expire_after: 1ms}")
+    _, would, _ = api.maintain(house.project.root, spark=house.project.spark, dry_run=True)
+    assert ([one.dropped_views for one in would], len(house.views())) == ([2, 1], 3)
+    _, done, _ = api.maintain(house.project.root, spark=house.project.spark)
+    assert ([one.dropped_views for one in done], house.views()) == ([2, 1], set())
+    assert api.maintain(house.project.root, spark=house.project.spark)[1][0].dropped_views == 0
+    house.check()
+    house.setting()
+    house.sql(CHANGES[1])
+    house.run()
+    house.sql(CHANGES[4])
+    assert {how for how, _ in house.run().values()} != {"full"}
+    api.maintain(house.project.root, spark=house.project.spark)
+    assert house.views() == {"one__auxiliary_1", "two__auxiliary_1"}
+
+
 def test_rows_that_are_the_same_without_views(project: MakeProject) -> None:
     """A refresh without views finds no difference: its rows are not those of the views at the snapshots that the MV names."""
     house = House(project, {"product": PRODUCT, "above": "SELECT * FROM {{ ref('product') }}"})

@@ -11,6 +11,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.lineage.schemas import of_schema
 from mvbuild.ports.states import Schema, TableState, ViewState
+from mvbuild.storage.auxiliary_views import listed_views
 from mvbuild.storage.history import live_rows
 
 SCHEMA = "https://schemas.getdbt.com/dbt/catalog/v1.json"
@@ -75,6 +76,9 @@ def _stats(table: TableState | None) -> Iterator[tuple[str, dict[str, Any]]]:
         if size.isdigit():
             yield _stat("bytes", "Bytes", int(size), "Size of the files of the current snapshot.")
         yield _stat("last_modified", "Last modified", timestamp(snapshot.timestamp_ms), "When the current snapshot was made.")
+    if table is not None and (views := listed_views(table)):
+        names = ", ".join(one.name.dotted for one in views)
+        yield _stat("auxiliary_views", "Auxiliary views", names, "Tables with inner results, from which the MV is refreshed.")
     has = snapshot is not None
     yield _stat("has_stats", "Has stats?", has, "Whether there are statistics of this table.", include=False)
 

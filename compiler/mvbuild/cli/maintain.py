@@ -48,6 +48,8 @@ def line(graph: Graph, one: Maintained, *, dry_run: bool) -> str:
     if one.snapshots:
         expired = f"{_count(one.snapshots, 'snapshot')} {'to expire' if dry_run else 'expired'}"
         parts.append(expired if dry_run else f"{expired} ({_count(one.expired_files, 'file')})")
+    if one.dropped_views:
+        parts.append(f"{_count(one.dropped_views, 'unused auxiliary view')} {'to drop' if dry_run else 'dropped'}")
     if one.orphans:
         parts.append(f"{_count(one.orphans, 'orphan file')} {'to remove' if dry_run else 'removed'}")
     parts_done = [*parts, *one.notes, *("failed" for _ in one.diagnostics[:1])]

@@ -1,37 +1,81 @@
-"""MV -> its auxiliary views in fewer files, and without snapshots that nothing names any more.
+"""MV -> its auxiliary views in fewer files, without snapshots that nothing names any more, and without those that no refresh needs.
 
-An auxiliary view gets new files with every refresh, as the storage does. The snapshot that the MV names stays.
+An auxiliary view gets new files with every refresh, as the storage does. The snapshot that the MV names stays. A view from which no current
+row was computed is dropped when it is as old as snapshots that expire: a definition may need it again, or a rollback may have left it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from mvbuild.graph.model import ModelNode
 from mvbuild.lifecycle.compaction import COMPACTED, compact_table, is_needed
+from mvbuild.lifecycle.drop import drop
 from mvbuild.lifecycle.expiry import before, expirable
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.removed import Removed
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.run_id import started_ms
 from mvbuild.refresh.session import RunSession
-from mvbuild.storage.auxiliary_views import OWNED_BY, NamedView, listed_views
+from mvbuild.storage.auxiliary_views import OWNED_BY, NamedView, listed_views, views_of_rows, without_views
+from mvbuild.storage.stored import stored
 
 
-def maintain_views(session: RunSession, node: ModelNode, storage: TableState, *, began_ms: int, dry_run: bool) -> tuple[int, int]:
-    """How many snapshots were expired (or would be) and how many files were deleted. Raises CommitConflict if a refresh came first; then
-    that view stays as the refresh left it."""
-    snapshots = files = 0
+@dataclass(kw_only=True)
+class Upkeep:
+    """What was done to the auxiliary views of an MV or, in a dry run, what would be done."""
+
+    snapshots: int = 0
+    """That were expired."""
+    files: int = 0
+    """That were deleted."""
+    dropped: list[TableIdentifier] = field(default_factory=list)
+
+
+def maintain_views(session: RunSession, node: ModelNode, storage: TableState, *, began_ms: int, dry_run: bool) -> Upkeep:
+    """Raises CommitConflict if a refresh came first; then that view stays as the refresh left it."""
+    done = Upkeep()
+    before_ms, used = before(began_ms, node.model.config.maintain.expire_after), _used(storage)
     for named, table in _views(session, storage):
         if any(started_ms(branch) is not None for branch in table.branches):
+            continue
+        if named.name not in used and _changed_ms(table) < before_ms:
+            done.dropped.append(named.name)
+            if not dry_run:
+                done.files += drop(session.catalog, Removed(view=None, storage=table, model=node.id)).files
             continue
         if node.model.config.maintain.compact and is_needed(table) and not dry_run:
             compact_table(session, table.identifier)
             table = _marked(session, named)
-        gone = expirable(table, before_ms=before(began_ms, node.model.config.maintain.expire_after), keep=1, recorded=(named.snapshot_id,))
-        snapshots += len(gone)
+        gone = expirable(table, before_ms=before_ms, keep=1, recorded=(named.snapshot_id,))
+        done.snapshots += len(gone)
         if gone and not dry_run:
-            files += _expired(session, table, gone)
-    return snapshots, files
+            done.files += _expired(session, table, gone)
+    if done.dropped and not dry_run:
+        session.catalog.commit([_forgotten(storage, done.dropped)])
+    return done
+
+
+def _changed_ms(table: TableState) -> int:
+    return table.current_snapshot.timestamp_ms if table.current_snapshot is not None else 0
+
+
+def _used(storage: TableState) -> frozenset[TableIdentifier]:
+    record = stored(storage).record
+    return frozenset(one.name for one in views_of_rows(storage, record)) if record is not None else frozenset()
+
+
+def _forgotten(storage: TableState, names: list[TableIdentifier]) -> TableCommit:
+    """If it does not happen, the storage names tables that are gone, which is harmless."""
+    return TableCommit(
+        identifier=storage.of_view or storage.identifier,
+        of_view=storage.of_view,
+        expect_uuid=storage.uuid,
+        expect_snapshot_id=storage.current_snapshot_id,
+        set_properties=without_views(storage, names),
+    )
 
 
 def _views(session: RunSession, storage: TableState) -> Iterator[tuple[NamedView, TableState]]:

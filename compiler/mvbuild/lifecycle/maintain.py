@@ -38,6 +38,8 @@ class Maintained:
     """In a dry run, `before` is the maximum, and `after` 0: only the engine finds out which files can be combined."""
     snapshots: int = 0
     expired_files: int = 0
+    dropped_views: int = 0
+    """Auxiliary views that no refresh needs any more."""
     orphans: int = 0
     notes: list[str] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -73,9 +75,10 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Sta
         with _errors_reported(one, node):
             work(session, node, one, began_ms, dry_run=dry_run)
     with _errors_reported(one, node):
-        expired, files = maintain_views(session, node, _storage(session, node), began_ms=began_ms, dry_run=dry_run)
-        one.snapshots += expired
-        one.expired_files += files
+        upkeep = maintain_views(session, node, _storage(session, node), began_ms=began_ms, dry_run=dry_run)
+        one.snapshots += upkeep.snapshots
+        one.expired_files += upkeep.files
+        one.dropped_views = len(upkeep.dropped)
     with _errors_reported(one, node):
         policy = node.model.config.maintain
         before_ms = before(began_ms, policy.orphans_after)

@@ -78,6 +78,13 @@ def renamed_views(storage: TableState, names: Mapping[TableIdentifier, TableIden
     return {NAMED: json.dumps(found)}
 
 
+def without_views(storage: TableState, gone: Iterable[TableIdentifier]) -> dict[str, str]:
+    """The property when auxiliary views were dropped from which no current row was computed."""
+    names, found = set(gone), dict(_decoded(storage.properties.get(NAMED)))
+    left = {key: [_entry(one) for one in _entries(found, key) if one.name not in names] for key in ("views", "unused")}
+    return {NAMED: json.dumps({**found, **left})}
+
+
 def named_views(storage: TableState, refreshed: str, record: RefreshRecord, views: Iterable[NamedView]) -> dict[str, str]:
     """The property of the storage. `refreshed`: the snapshot with the rows of the refresh. Tables that an earlier definition needed and
     this one does not stay listed, so that they are dropped and renamed with the MV."""

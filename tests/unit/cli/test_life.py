@@ -104,5 +104,8 @@ def test_the_lines_of_maintain(built: Shop) -> None:
     )
     assert line(graph, one, dry_run=True) == "lake.main.daily: up to 12 files to compact, 3 snapshots to expire, 1 orphan file to remove"
     assert line(graph, Maintained(node="model.shop.daily"), dry_run=False) == "lake.main.daily: nothing to do"
+    views = Maintained(node="model.shop.daily", dropped_views=2)
+    assert line(graph, views, dry_run=False) == "lake.main.daily: 2 unused auxiliary views dropped"
+    assert line(graph, views, dry_run=True) == "lake.main.daily: 2 unused auxiliary views to drop"
     assert total((one,), dry_run=False) == "Done: 1 of 1 MV compacted, 3 snapshots expired, 41 files removed."
     assert total((one,), dry_run=True) == "Dry run: up to 1 of 1 MV to compact, 3 snapshots to expire, 1 orphan file to remove."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.artifacts.catalog import catalog
 from mvbuild.cli.explain import explanation_text
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.drop import drop
@@ -116,6 +117,13 @@ def test_a_record_that_moves_on_keeps_the_views(tmp_path: Path) -> None:
     assert record is not None
     assert record != stored(before).record
     assert len(views_of_rows(after, record)) == 1
+
+
+def test_the_catalog_artifact_names_the_views(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    found = catalog(of.world(), version="1.0", generated_at="", invocation_id="x")
+    assert [one["stats"]["auxiliary_views"]["value"] for one in found["nodes"].values() if "auxiliary_views" in one["stats"]] == [VIEW]
 
 
 def test_a_changed_property_is_not_trusted(tmp_path: Path) -> None:

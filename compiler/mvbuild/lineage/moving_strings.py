@@ -34,6 +34,7 @@ _OF_MOMENTS = (
     exp.TimestampTrunc,
     exp.TimestampAdd,
     exp.AddMonths,
+    exp.MonthsBetween,
     exp.NextDay,
     exp.UnixDate,
     exp.UnixMicros,
@@ -41,8 +42,15 @@ _OF_MOMENTS = (
     exp.UnixSeconds,
     exp.ConvertTimezone,
 )
-_OF_MOMENTS_BY_NAME = ("date_part", "datepart", "window", "session_window")
-"""Functions whose arguments are dates and timestamps."""
+_OF_MOMENTS_BY_NAME = frozenset(
+    """date_part datepart session_window to_timestamp_ltz to_timestamp_ntz try_to_date try_to_timestamp weekday window""".split()
+)
+"""Functions whose arguments are dates and timestamps, by class or name in sqlglot. A proof asks Spark about each of its functions."""
+_TO_TEXT = (exp.Concat, exp.ConcatWs, exp.Format)
+_TO_TEXT_BY_NAME = frozenset(("printf",))
+"""Functions that make text of dates."""
+_STILL_TEXT = (exp.Upper, exp.Lower, exp.Trim, exp.Collate)
+"""Spark computes these of a constant before it looks at it."""
 _DEPTH = 3
 """How often a column may get another name before its type is no longer followed."""
 
@@ -81,19 +89,28 @@ def _named(tree: exp.Expr, types: Mapping[str, Type | None]) -> dict[str, Type |
 
 def _is_moment(found: exp.Expr, known: Mapping[str, Type | None]) -> bool:
     """Whether the string is combined with a date or a timestamp, or made one."""
-    node = found
-    while isinstance(node.parent, exp.Paren) or (isinstance(node.parent, exp.If) and isinstance(node.parent.parent, exp.Case)):
-        if isinstance(node.parent, exp.If) and node.arg_key == "this":
-            case = node.parent.parent
-            return isinstance(case, exp.Case) and case.this is not None and type_of(case.this, known) in MOMENTS
-        node = node.parent
-    above = node.parent
+    node, above = found, found.parent
+    while above is not None:
+        case = _case_of(above)
+        if case is not None and node.arg_key == "this":
+            return case.this is not None and type_of(case.this, known) in MOMENTS
+        if case is None and not isinstance(above, (exp.Paren, *_STILL_TEXT)):
+            break
+        node, above = above, above.parent
     if above is None or isinstance(above, exp.Query | exp.Alias | exp.Interval):
         return False
-    if isinstance(above, _OF_MOMENTS) or (isinstance(above, exp.Anonymous) and above.name.lower() in _OF_MOMENTS_BY_NAME):
+    name = above.name.lower() if isinstance(above, exp.Anonymous) else ""
+    if isinstance(above, _OF_MOMENTS) or name in _OF_MOMENTS_BY_NAME:
         return True
+    if isinstance(above, _TO_TEXT) or name in _TO_TEXT_BY_NAME:
+        return False
     if type_of(above, known) in MOMENTS:
         return True
     of_others = [type_of(one, known) for one in above.iter_expressions() if one is not node]
     is_unknown = isinstance(above, _ORDERED) and all(one is None for one in of_others)
     return is_unknown or (isinstance(above, (exp.Func, *_COMPARED)) and any(one in MOMENTS for one in of_others))
+
+
+def _case_of(node: exp.Expr) -> exp.Case | None:
+    """The CASE of which it is a WHEN."""
+    return node.parent if isinstance(node, exp.If) and isinstance(node.parent, exp.Case) else None

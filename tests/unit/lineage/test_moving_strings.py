@@ -8,44 +8,48 @@ from mvbuild.lineage.moving_strings import moving_strings
 from mvbuild.lineage.types import Type
 
 TYPES: dict[str, Type | None] = {"d": "date", "at": "timestamp", "local": "timestamp_ntz", "s": "string", "n": "int"}
+MOMENTS = (
+    "d >= 'today'",
+    "D = 'today'",
+    "t.d <=> 'Today UTC'",
+    "NOT d = ('today')",
+    "d BETWEEN 'yesterday' AND DATE '2026-01-31'",
+    "d IN (DATE '2026-01-31', 'today')",
+    "d > DATE 'today UTC'",
+    "n = year(CAST('yesterday' AS DATE))",
+    "n = year('yesterday')",
+    "d = to_date('today')",
+    "d = date('today')",
+    "d > 'today'::date - INTERVAL 7 DAYS",
+    "at > TRY_CAST('now' AS TIMESTAMP)",
+    "at > timestamp('now')",
+    "at > to_timestamp('now')",
+    "at > '10:30'",
+    "local > 'T10:30:15.5 UTC'",
+    "n = hour(CAST('10:30' AS TIMESTAMP))",
+    "datediff('today', d) < 3",
+    "d > date_add('today', 1)",
+    "coalesce(d, 'today') = DATE '2026-01-31'",
+    "CASE WHEN n = 1 THEN d ELSE 'today' END > DATE '2026-01-31'",
+    "CASE d WHEN 'today' THEN n END = 1",
+    "s = date_format('now', 'yyyy')",
+    "n = extract(YEAR FROM 'now')",
+    "unknown > 'today'",
+    "n = weekday('today')",
+    "at > to_timestamp_ltz('now')",
+    "d > try_to_date('yesterday')",
+    "n < months_between('now', s)",
+    "d > CAST(lower(' TODAY ') AS DATE)",
+    "d = trim('today ')",
+    "EXISTS (SELECT 1 FROM (SELECT CAST(at AS DATE) AS day FROM t) AS days WHERE day = 'today')",
+)
 
 
 def found(condition: str) -> list[str]:
     return list(moving_strings(f"SELECT n FROM t WHERE {condition}", lambda: TYPES))
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "d >= 'today'",
-        "D = 'today'",
-        "t.d <=> 'Today UTC'",
-        "NOT d = ('today')",
-        "d BETWEEN 'yesterday' AND DATE '2026-01-31'",
-        "d IN (DATE '2026-01-31', 'today')",
-        "d > DATE 'today UTC'",
-        "n = year(CAST('yesterday' AS DATE))",
-        "n = year('yesterday')",
-        "d = to_date('today')",
-        "d = date('today')",
-        "d > 'today'::date - INTERVAL 7 DAYS",
-        "at > TRY_CAST('now' AS TIMESTAMP)",
-        "at > timestamp('now')",
-        "at > to_timestamp('now')",
-        "at > '10:30'",
-        "local > 'T10:30:15.5 UTC'",
-        "n = hour(CAST('10:30' AS TIMESTAMP))",
-        "datediff('today', d) < 3",
-        "d > date_add('today', 1)",
-        "coalesce(d, 'today') = DATE '2026-01-31'",
-        "CASE WHEN n = 1 THEN d ELSE 'today' END > DATE '2026-01-31'",
-        "CASE d WHEN 'today' THEN n END = 1",
-        "s = date_format('now', 'yyyy')",
-        "n = extract(YEAR FROM 'now')",
-        "unknown > 'today'",
-        "EXISTS (SELECT 1 FROM (SELECT CAST(at AS DATE) AS day FROM t) AS days WHERE day = 'today')",
-    ],
-)
+@pytest.mark.parametrize("condition", MOMENTS)
 def test_moments(condition: str) -> None:
     assert len(found(condition)) == 1
 
@@ -59,6 +63,9 @@ def test_moments(condition: str) -> None:
         "unknown = 'today'",
         "upper(s) = 'TODAY'",
         "s = concat('today', s)",
+        "s = concat('today is ', d)",
+        "s = format_string('now %s', at)",
+        "s = upper('today')",
         "s = if(n = 1, 'today', 'later')",
         "s = CASE WHEN d > DATE '2026-01-31' THEN 'today' ELSE 'later' END",
         "CASE s WHEN 'today' THEN n END = 1",

@@ -18,18 +18,21 @@ from mvbuild.storage.schemas_read import recorded_schema_id
 _WORD = re.compile(r"\w+")
 
 
-def changed_columns(storage: TableState, table: TableState, texts: Sequence[str], read: int | None = None) -> tuple[str, ...]:
+def changed_columns(
+    storage: TableState, table: TableState, texts: Sequence[str], read: int | None = None, now: int | None = None
+) -> tuple[str, ...]:
     """Columns that the SQL may mean and that differ from what the refresh read: removed, renamed or retyped, or new under a name that the
     SQL uses for something else; if the SQL takes columns by position, also those that moved. `read`: the snapshot that was read, whose
-    schema serves if none was recorded. Empty without both, or if nothing changed."""
-    schema_id = recorded_schema_id(storage, table)
-    if schema_id == table.current_schema_id:
+    schema serves if none was recorded. `now`: the schema with which the table is read, if that is not its current one. Empty if no schema
+    is known to have been read, or nothing changed."""
+    schema_id, now = recorded_schema_id(storage, table), table.current_schema_id if now is None else now
+    if schema_id == now:
         return ()
     if schema_id is not None and schema_id not in table.schemas:
         # The schema expired with the snapshots that had it, so every column may have changed.
-        return tuple(".".join(path) for path in paths(table.schema))
-    before = [id for id in ([schema_id] if schema_id is not None else _possible(table, read)) if id != table.current_schema_id]
-    found = [one for id in before if (one := difference(table.schemas[id], table.schema))]
+        return tuple(".".join(path) for path in paths(table.schemas[now]))
+    before = [id for id in ([schema_id] if schema_id is not None else _possible(table, read)) if id != now]
+    found = [one for id in before if (one := difference(table.schemas[id], table.schemas[now]))]
     if not found:
         return ()
     sql = _Sql.of(texts)

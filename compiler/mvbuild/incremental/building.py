@@ -42,6 +42,8 @@ class Building:
     """Adds the value of a scalar subquery to a relation."""
     correlated: Callable[[Building, exp.Select, Scope], tuple[Block, list[exp.Expr]]]
     """Makes the tree of a subquery without its conditions on the query around it; and these conditions."""
+    parameters: frozenset[str] = frozenset()
+    """The parameters of lambda functions, whose names no column of the tree gets."""
     types: dict[str, Type | None] = field(default_factory=dict)
     origins: dict[str, tuple[int, str]] = field(default_factory=dict)
     required: set[str] = field(default_factory=set)
@@ -50,7 +52,7 @@ class Building:
     def fresh(self, name: str, type_: Type | None) -> str:
         """A new column of the tree."""
         plain = "".join(c if c.isalnum() else "_" for c in name.lower()) or "column"
-        unique = f"{plain}_{next(self.numbers)}"
+        unique = next(one for number in self.numbers if (one := f"{plain}_{number}") not in self.parameters)
         self.types[unique] = type_
         return unique
 

@@ -224,7 +224,7 @@ def _moved(expression: exp.Expr, names: Values, fresh: Fresh, computed: list[Ite
     """The expression with columns in place of the largest parts of one row that have readings."""
     holder = exp.paren(expression.copy(), copy=False)
     while (found := next(_readings(holder, names), None)) is not None:
-        part: exp.Expr = found
+        part = _outside_lambdas(found)
         while part.parent is not holder and part.parent is not None and _is_of_row(part.parent):
             part = part.parent
         item = next((one for one in computed if one.expression == part), None)
@@ -234,6 +234,16 @@ def _moved(expression: exp.Expr, names: Values, fresh: Fresh, computed: list[Ite
         part.replace(column(item.name))
     result: exp.Expr = holder.this
     return result
+
+
+def _outside_lambdas(node: exp.Expr) -> exp.Expr:
+    """The smallest part around it that has a value for a row: within a lambda function, parameters are not columns."""
+    around, at = node, node.parent
+    while at is not None:
+        if isinstance(at, exp.Lambda) and at.parent is not None:
+            around = at.parent
+        at = at.parent
+    return around
 
 
 def _is_of_row(node: exp.Expr) -> bool:
@@ -332,7 +342,7 @@ def boundary(expressions: Sequence[exp.Expr], values: Values) -> exp.Expr | None
     found: dict[exp.Expr, None] = {}
     for expression in expressions:
         for reading in _readings(expression, values):
-            node: exp.Expr | None = reading
+            node: exp.Expr | None = _outside_lambdas(reading)
             while node is not None and _compared(node) is None:
                 node = node.parent
             if node is None:

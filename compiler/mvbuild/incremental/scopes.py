@@ -110,14 +110,22 @@ def value_of(output: Output) -> exp.Expr:
 def resolved(expression: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression over the columns of the tree. Raises Refused for a name that is not known, or that several columns have."""
     holder = exp.paren(expression.copy(), copy=False)
-    nodes = list(holder.find_all(exp.Column, exp.Placeholder, exp.Lambda))
-    parameters = {p.name.lower() for found in nodes if isinstance(found, exp.Lambda) for p in found.expressions}
-    for found in nodes:
+    for found in list(holder.find_all(exp.Column, exp.Placeholder)):
         if isinstance(found, exp.Placeholder):
             found.replace(column(found.name))
-        elif isinstance(found, exp.Column) and (found.table or found.name.lower() not in parameters):
+        elif isinstance(found, exp.Column) and _is_parameter(found):
+            found.replace(found.to_dot() if found.table else found.this)
+        else:
             found.replace(placed(column_of(found, scope), found))
     return only_child(holder)
+
+
+def _is_parameter(node: exp.Column) -> bool:
+    """Whether it is a parameter of a lambda function around it, or a field of one: Spark looks for these before columns and tables."""
+    name, at = node.parts[0].name.lower(), node.parent
+    while at is not None and not (isinstance(at, exp.Lambda) and name in {p.name.lower() for p in at.expressions}):
+        at = at.parent
+    return at is not None
 
 
 def column_of(node: exp.Expr, scope: Scope) -> exp.Expr:

@@ -77,7 +77,8 @@ def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | N
     parameter = tree.find(exp.Placeholder)
     if parameter is not None:
         raise unsupported(parameter)
-    building = Building(leaves=leaves, query=query, scalar=scalar_subquery, correlated=correlated)
+    parameters = frozenset(one.name.lower() for found in tree.find_all(exp.Lambda) for one in found.expressions)
+    building = Building(leaves=leaves, query=query, scalar=scalar_subquery, correlated=correlated, parameters=parameters)
     block = query(building, tree, Scope())
     outputs = [name for name, _ in block.columns] if outputs is None else outputs
     if len(block.columns) != len(outputs):

@@ -559,6 +559,9 @@ class _Maker:
         if self.chance(0.12):
             self.operators.add("filter clause")
             text += f" FILTER (WHERE {self.condition(columns)})"
+        if type_ == "int" and self.clock is not None and self.clock.random() < 0.25:
+            self.operators.add("clock above groups")
+            text = f"{text} {self.clock.choice(('+', '*', '-'))} month({self.day()})"
         return _Column(text, type_)
 
     def window(self, source: _From, wanted: Wanted | None, kind: str, depth: int) -> tuple[list[_Column], str]:

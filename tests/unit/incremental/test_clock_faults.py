@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import date
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -16,6 +18,7 @@ from mvbuild.incremental import clock, delta
 from mvbuild.incremental.algebra import Filter, Relation
 from mvbuild.incremental.delta import Deltas
 from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.strategies import STRATEGIES, merge
 from seeds import more_seeds
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
 from unit.incremental.oracle import ACCEPTED, seen, shrunk
@@ -54,6 +57,33 @@ def test_a_condition_on_the_kept_side_of_a_left_join_is_not_a_filter() -> None:
     with pytest.raises(Refused) as caught:
         case.refreshed("bag")
     assert caught.value.code == "clock-moved"
+
+
+ORDERS = {"k": "int", "v": "int", "t": "date"}
+ABOVE = (
+    "SELECT k, count(*) AS n, sum(v) AS s, count(v) AS c, sum(v) / day({today}) AS z FROM {a} GROUP BY k",
+    "SELECT k, count(*) AS n, {today} AS as_of FROM {a} GROUP BY k",
+    "SELECT k, count(*) AS n, count(*) + day({today}) AS z FROM {a} WHERE t <= {today} GROUP BY k",
+    "SELECT count(*) AS n, count(*) * day({today}) AS z FROM {a}",
+    "SELECT k, count(*) AS n FROM {a} GROUP BY k HAVING count(*) > day({today}) - 30",
+    "SELECT a.n + day({today}) AS z FROM (SELECT k, count(*) AS n FROM {a} GROUP BY k) AS a JOIN {a} AS b ON a.k = b.v",
+    "SELECT k, day({today}) AS d FROM {a} UNION SELECT v, 1 FROM {a}",
+    "SELECT k, array_contains(filter(array(k, v), k_0 -> k_0 < day({today})), 3) AS z FROM {a}",
+)
+
+
+@pytest.mark.parametrize("query", ABOVE)
+@pytest.mark.parametrize("change", ["nothing", "inserts", "deletes"])
+def test_a_time_above_groups_changes_all_of_them(query: str, change: str) -> None:
+    old = [(1, 1, date(2025, 1, 1)), (2, 2, date(2025, 12, 30)), (2, None, date(2026, 1, 1)), (3, 5, date(2025, 12, 31))]
+    new = {"nothing": old, "inserts": [*old, (1, 7, date(2025, 5, 5))], "deletes": old[1:]}[change]
+    case = OnDuckDB(query, [Table("a", ORDERS, old, new)])
+    accepted = 0
+    for strategy in STRATEGIES:
+        with suppress(Refused):
+            assert case.is_full(case.refreshed(strategy)), strategy
+            accepted += 1
+    assert accepted
 
 
 # --- wrong rules --------------------------------------------------------------------------------------------------------------------
@@ -106,7 +136,12 @@ def only_the_first_value_of_a_row_moves(patch: Patch) -> None:
     around(patch, delta, "boundary", lambda true, expressions, values: true(expressions[:1], values))
 
 
+def a_time_above_groups_changes_those_with_rows(patch: Patch) -> None:
+    patch.setattr(merge, "_require_steady", lambda computed, clock: None)
+
+
 FAULTS = (
+    a_time_above_groups_changes_those_with_rows,
     rows_that_leave_are_forgotten,
     rows_that_enter_are_forgotten,
     values_of_rows_stay_what_they_were,
@@ -118,6 +153,7 @@ FAULTS = (
     only_the_first_value_of_a_row_moves,
 )
 CAUGHT_BY = {
+    "a_time_above_groups_changes_those_with_rows": 20083,
     "rows_that_leave_are_forgotten": 20000,
     "rows_that_enter_are_forgotten": 20014,
     "values_of_rows_stay_what_they_were": 20009,

@@ -11,6 +11,7 @@ from sqlglot import exp
 from mvbuild.incremental.aggregate_arguments import never_null, simple, where
 from mvbuild.incremental.algebra import Aggregate, Expand, Filter, Item, Project, Relation, column, names_in, substituted, union
 from mvbuild.incremental.averages import average, has_fewer_digits, loses_digits, unless_zero
+from mvbuild.incremental.clock import reads
 from mvbuild.incremental.delta import Delta, Deltas
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import kind_of
@@ -44,6 +45,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     {'n': 'CAST(("t"."n" + COALESCE("d"."count_10", 0)) AS BIGINT)'}
     """
     root, names, computed = _outputs(case)
+    _require_steady(computed, case.clock)
     deltas = case.deltas()
     aggregate, delta, groups_stay = _change(case, _aggregate(root), deltas)
     values = {item.name: item.expression for item in aggregate.values}
@@ -68,6 +70,13 @@ def rewrite(case: StrategyInput) -> Rewrite:
         insert_when=exp.GT(this=lives[1], expression=exp.Literal.number(0)) if lives else None,
     )
     return Rewrite(NAME, write, tuple(deltas.ctes), case.shape.outputs)
+
+
+def _require_steady(computed: Mapping[str, exp.Expr], clock: Mapping[str, str]) -> None:
+    """A time that is read above the groups changes groups of which no row changed."""
+    for value in computed.values():
+        if reads(value, clock):
+            raise Refused("clock-moved", "the time changes groups of which no row changed", value)
 
 
 def _change(case: StrategyInput, aggregate: Aggregate, deltas: Deltas) -> tuple[Aggregate, Delta, bool]:

@@ -35,6 +35,7 @@ QUERIES = {
         LEFT JOIN raw.orders AS o ON o.customer_id = c.customer_id AND o.order_date > current_date - 7 GROUP BY c.customer_id""",
     "per_day": """SELECT customer_id, count(*) AS n, sum(amount) AS total, count(amount) AS counted,
         sum(amount) / datediff(current_date, DATE '2026-01-01') AS per_day FROM raw.orders GROUP BY customer_id""",
+    "not_needed": "SELECT customer_id, count(*) AS n FROM (SELECT customer_id, current_date AS day FROM raw.orders) GROUP BY customer_id",
     # A parameter with a name that a column of the tree could have.
     "late": "SELECT order_id, order_date, size(filter(array(order_date), order_id_0 -> order_id_0 < current_date - 3)) AS late FROM raw.orders",
 }

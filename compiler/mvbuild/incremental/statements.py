@@ -34,7 +34,7 @@ STORAGE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`lets` are computed in order. Each row of `gone` is a position in the storage; `came` has the columns of the storage, in order."""
+    """`ctes` are computed in order. Each row of `gone` is a position in the storage; `came` has the columns of the storage, in order."""
 
     ctes: tuple[Cte, ...]
     gone: Relation | None
@@ -43,6 +43,11 @@ class Difference:
     """All rows of these partitions are removed."""
     removes: Cte | None = None
     """`gone` must have as many rows as this; otherwise the storage is not what its record says."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row is removed or added, whatever the tables have."""
+        return self.gone is None and self.came is None and self.partitions is None
 
     @property
     def relations(self) -> list[Relation]:

@@ -91,7 +91,7 @@ class _Writer:
 
     def write(self) -> _Rows:
         inputs, difference = self.inputs, self.inputs.difference
-        if not inputs.bound_changes():
+        if not inputs.bound_changes() or difference.is_empty:
             return 0, 0
         is_tried = difference.partitions is None and may_be_few(inputs)
         few = self._by_value() if is_tried else None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from mvbuild.freshness.observed import Pin
 from mvbuild.parse.by_position import takes_columns_by_position
 from mvbuild.ports.states import TableState
 from mvbuild.storage.schema_difference import Path, difference, paths
@@ -18,21 +19,21 @@ from mvbuild.storage.schemas_read import recorded_schema_id
 _WORD = re.compile(r"\w+")
 
 
-def changed_columns(
-    storage: TableState, table: TableState, texts: Sequence[str], read: int | None = None, now: int | None = None
-) -> tuple[str, ...]:
+def changed_columns(storage: TableState, now: Pin, texts: Sequence[str], read: int | None = None) -> tuple[str, ...]:
     """Columns that the SQL may mean and that differ from what the refresh read: removed, renamed or retyped, or new under a name that the
-    SQL uses for something else; if the SQL takes columns by position, also those that moved. `read`: the snapshot that was read, whose
-    schema serves if none was recorded. `now`: the schema with which the table is read, if that is not its current one. Empty if no schema
-    is known to have been read, or nothing changed."""
-    schema_id, now = recorded_schema_id(storage, table), table.current_schema_id if now is None else now
-    if schema_id == now:
+    SQL uses for something else; if the SQL takes columns by position, also those that moved. `now`: a table, branch or tag. `read`: the
+    snapshot that was read, whose schema serves if none was recorded. Empty without both, or if nothing changed."""
+    table, schema = now.table, now.table.schemas[now.schema_id]
+    recorded = recorded_schema_id(storage, table, now.ref)
+    if recorded == now.schema_id:
         return ()
-    if schema_id is not None and schema_id not in table.schemas:
+    if recorded is not None and recorded not in table.schemas:
         # The schema expired with the snapshots that had it, so every column may have changed.
-        return tuple(".".join(path) for path in paths(table.schemas[now]))
-    before = [id for id in ([schema_id] if schema_id is not None else _possible(table, read)) if id != now]
-    found = [one for id in before if (one := difference(table.schemas[id], table.schemas[now]))]
+        return tuple(".".join(path) for path in paths(schema))
+    # A tag is read under the schema of its snapshot, so that none is recorded, unless its name was that of a branch then.
+    possible = _possible(table, read) if now.follows_schema else []
+    before = [id for id in ([recorded] if recorded is not None else possible) if id != now.schema_id]
+    found = [one for id in before if (one := difference(table.schemas[id], schema))]
     if not found:
         return ()
     sql = _Sql.of(texts)

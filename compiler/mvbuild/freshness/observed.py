@@ -79,6 +79,13 @@ class Pin:
         return self.moves and (self.ref is None or self.is_branch)
 
     @property
+    def schema_id(self) -> int:
+        """The schema with which the leaf is read."""
+        snapshot = self.table.snapshots.get(self.snapshot_id)
+        own = snapshot.schema_id if snapshot is not None and not self.follows_schema else None
+        return self.table.current_schema_id if own is None else own
+
+    @property
     def is_empty(self) -> bool:
         return self.snapshot_id == NO_SNAPSHOT
 

@@ -132,10 +132,8 @@ def _base_table(s: Situation, record: RefreshRecord, leaf: Leaf, found: Pin) -> 
             yield from _not_recorded(s, record, found)
         return
     before = states[0].snapshot_id
-    if found.follows_schema:
+    if found.moves:
         yield from _schema(s, found, before)
-    elif found.moves:
-        yield from _schema_of_tag(s, found)
     if found.moves and found.ref is None:
         if before != now:
             yield _moved(s, leaf, table, before, now)
@@ -147,16 +145,8 @@ def _pins(s: Situation) -> list[Pin]:
     return [p for leaf in s.inputs.leaves if (p := pin(s.world.graph, s.world.observed, leaf))]
 
 
-def _schema_of_tag(s: Situation, found: Pin) -> Iterator[Reason]:
-    """A tag is read under the schema of its snapshot, so that none is recorded, unless the name was that of a branch then."""
-    snapshot = found.table.snapshots.get(found.snapshot_id)
-    follow = any(one.follows_schema and one.table.uuid == found.table.uuid for one in _pins(s))
-    if snapshot is not None and snapshot.schema_id is not None and not follow:
-        yield from _schema(s, found, None, snapshot.schema_id)
-
-
-def _schema(s: Situation, found: Pin, read: int | None, now: int | None = None) -> Iterator[Reason]:
-    changed = changed_columns(s.storage, found.table, [text for _, text in texts_of(s)], read, now) if s.storage else ()
+def _schema(s: Situation, found: Pin, read: int) -> Iterator[Reason]:
+    changed = changed_columns(s.storage, found, [text for _, text in texts_of(s)], read) if s.storage else ()
     if changed:
         message = f"columns of {known_as(found.table)} were renamed, dropped, added, moved or retyped since it was read: {listed(changed)}"
         yield Reason(code="base-table-schema-changed", message=message, effect="stale", table=found.table.identifier)

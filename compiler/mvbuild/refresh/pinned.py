@@ -43,7 +43,7 @@ class Pinned:
     @property
     def schemas(self) -> dict[str, str]:
         """The properties that name the schemas with which tables are read; a tag, or a version that the user chose, has its own."""
-        return schemas_read(p.table for p in self.pins.values() if p.follows_schema)
+        return schemas_read((p.table, p.ref) for p in self.pins.values() if p.follows_schema)
 
     @property
     def definition_mark(self) -> str:

@@ -26,7 +26,7 @@ from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.redefine import resolved
 from mvbuild.storage.names import known_as
 from mvbuild.storage.reads import recorded_reads
-from mvbuild.storage.schemas_read import SCHEMA_READ
+from mvbuild.storage.schemas_read import recorded_schema_id
 from mvbuild.storage.stored import stored
 
 _NOTHING_TO_COMPARE = (
@@ -182,14 +182,14 @@ def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> boo
     that is current then."""
     table = read.table
     own = None if read.is_empty else table.snapshots[read.snapshot_id].schema_id
-    if not read.moves or (own is None and not read.is_empty):
+    if not read.follows_schema or (own is None and not read.is_empty):
         return False
-    schema_id = storage.properties.get(SCHEMA_READ + table.uuid)
+    schema_id = recorded_schema_id(storage, table, read.ref)
     if schema_id is None and own not in (None, table.current_schema_id):
         message = f"{known_as(table)} now has another schema, and the schema that was read is not recorded"
         raise Unverifiable("base-table-schema-not-recorded", message, table.identifier)
-    changed = changed_columns(storage, table, texts)
-    if changed and schema_id != str(own):
+    changed = changed_columns(storage, read, texts)
+    if changed and schema_id != own:
         message = f"columns of {known_as(table)} were changed since it was read: {', '.join(changed)}"
         raise Unverifiable("base-table-schema-changed", message, table.identifier)
     return bool(changed)

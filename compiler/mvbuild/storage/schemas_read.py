@@ -11,23 +11,28 @@ from collections.abc import Iterable, Mapping
 from mvbuild.ports.states import TableState
 
 SCHEMA_READ = "mvbuild.base.schema."
-"""Prefix of properties of the storage table: UUID of a base table -> the id of its schema that the refresh read."""
+"""Prefix of properties of the storage table: UUID of a base table, and the branch if it is not `main` -> the id of the schema that the
+refresh read."""
 
 
-def schemas_read(tables: Iterable[TableState]) -> dict[str, str]:
-    """The properties for tables that are read with their current schema. Nothing is recorded for two tables with one UUID
-    (`register_table`) whose schemas differ."""
+def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, str]:
+    """The properties for tables, each with its branch, that are read with their current schema. Nothing is recorded for two tables with one
+    UUID (`register_table`) whose schemas differ."""
     found: dict[str, set[int]] = {}
-    for table in tables:
+    for table, branch in tables:
         if table.uuid:
-            found.setdefault(table.uuid, set()).add(table.current_schema_id)
-    return {SCHEMA_READ + uuid: str(*ids) for uuid, ids in found.items() if len(ids) == 1}
+            found.setdefault(_key(table, branch), set()).add(table.current_schema_id)
+    return {key: str(*ids) for key, ids in found.items() if len(ids) == 1}
 
 
-def recorded_schema_id(storage: TableState, table: TableState) -> int | None:
+def recorded_schema_id(storage: TableState, table: TableState, branch: str | None) -> int | None:
     """The id of the schema with which the last refresh read a table; None if it was not recorded."""
-    text = storage.properties.get(SCHEMA_READ + table.uuid, "")
+    text = storage.properties.get(_key(table, branch), "")
     return int(text) if text.isdigit() else None
+
+
+def _key(table: TableState, branch: str | None) -> str:
+    return f"{SCHEMA_READ}{table.uuid}{f'.{branch}' if branch else ''}"
 
 
 def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:

@@ -120,6 +120,19 @@ def test_a_tag_and_a_branch_of_one_name_have_different_schemas(made: Shop, was_t
 
 
 @ONE_FORMAT
+@pytest.mark.parametrize("was_tag", [True, False], ids=["branch now", "tag now"])
+def test_a_tag_and_a_branch_of_one_name_beside_main(made: Shop, was_tag: bool) -> None:
+    at = made.table("raw.orders").current_snapshot_id
+    point(made, "prod", at, tag=was_tag)
+    evolve(made, swapped)
+    of = built(made, BOTH)
+    point(of, "prod", at, tag=not was_tag)
+    assert codes(of) == ["base-table-schema-changed"]
+    assert of.statuses() == {"m": "success"}
+    assert codes(of) == []
+
+
+@ONE_FORMAT
 def test_columns_of_a_table_that_is_read_twice_are_told_once(made: Shop) -> None:
     of = built(made, BOTH)
     evolve(of, swapped)

@@ -33,7 +33,7 @@ class Wanted:
     choice: Any = field(default_factory=lambda: SimpleNamespace(changes={}, inputs=SimpleNamespace(moved={"current_date": "2026-11-24"})))
     difference: Any = field(
         default_factory=lambda: SimpleNamespace(
-            partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None, together=None
+            is_empty=False, partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None, together=None
         )
     )
 

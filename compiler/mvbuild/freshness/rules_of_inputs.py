@@ -114,7 +114,8 @@ def _missing(s: Situation, leaf: Leaf) -> Reason:
         message = f"{identifier} is a view, which has no version {leaf.travel[1]!r}"
         return Reason(code="version-missing", message=message, effect="unknown", table=identifier)
     if s.world.observed.table(identifier) is None:
-        return Reason(code="base-table-missing", message=f"the table {identifier} does not exist", effect="unknown", table=identifier)
+        message = f"the table {identifier} does not exist{_how_to_read(identifier)}"
+        return Reason(code="base-table-missing", message=message, effect="unknown", table=identifier)
     version = leaf.travel[1] if leaf.travel else ""
     return Reason(
         code="version-missing",
@@ -122,6 +123,13 @@ def _missing(s: Situation, leaf: Leaf) -> Reason:
         effect="unknown",
         table=identifier,
     )
+
+
+def _how_to_read(identifier: TableIdentifier) -> str:
+    """Spark also reads a branch or tag as `orders.branch_audit`."""
+    kind, _, name = identifier.name.partition("_")
+    is_ref = kind in ("branch", "tag") and name and len(identifier.namespace) > 1
+    return f"; if it is a {kind} of {'.'.join(identifier.namespace)}, write VERSION AS OF '{name}' after the table" if is_ref else ""
 
 
 def _base_table(s: Situation, record: RefreshRecord, leaf: Leaf, found: Pin) -> Iterator[Reason]:

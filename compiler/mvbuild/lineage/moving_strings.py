@@ -49,8 +49,6 @@ _OF_MOMENTS_BY_NAME = frozenset(
 _TO_TEXT = (exp.Concat, exp.ConcatWs, exp.Format)
 _TO_TEXT_BY_NAME = frozenset(("printf",))
 """Functions that make text of dates."""
-_STILL_TEXT = (exp.Upper, exp.Lower, exp.Trim, exp.Collate)
-"""Spark computes these of a constant before it looks at it."""
 _DEPTH = 3
 """How often a column may get another name before its type is no longer followed."""
 
@@ -94,15 +92,14 @@ def _is_moment(found: exp.Expr, known: Mapping[str, Type | None]) -> bool:
         case = _case_of(above)
         if case is not None and node.arg_key == "this":
             return case.this is not None and type_of(case.this, known) in MOMENTS
-        if case is None and not isinstance(above, (exp.Paren, *_STILL_TEXT)):
+        if case is None and not isinstance(above, exp.Paren) and not _is_constant_text(above, known):
             break
         node, above = above, above.parent
     if above is None or isinstance(above, exp.Query | exp.Alias | exp.Interval):
         return False
-    name = above.name.lower() if isinstance(above, exp.Anonymous) else ""
-    if isinstance(above, _OF_MOMENTS) or name in _OF_MOMENTS_BY_NAME:
+    if _takes_moments(above):
         return True
-    if isinstance(above, _TO_TEXT) or name in _TO_TEXT_BY_NAME:
+    if isinstance(above, _TO_TEXT) or _name(above) in _TO_TEXT_BY_NAME:
         return False
     if type_of(above, known) in MOMENTS:
         return True
@@ -114,3 +111,17 @@ def _is_moment(found: exp.Expr, known: Mapping[str, Type | None]) -> bool:
 def _case_of(node: exp.Expr) -> exp.Case | None:
     """The CASE of which it is a WHEN."""
     return node.parent if isinstance(node, exp.If) and isinstance(node.parent, exp.Case) else None
+
+
+def _is_constant_text(node: exp.Expr, known: Mapping[str, Type | None]) -> bool:
+    """Whether it is text that Spark computes before it looks for such strings: `CAST(lower('TODAY') AS DATE)`."""
+    is_function = isinstance(node, exp.Func | exp.Bracket | exp.Collate | exp.DPipe) and not _takes_moments(node)
+    return is_function and node.find(exp.Column, exp.Query) is None and type_of(node, known) not in MOMENTS
+
+
+def _takes_moments(node: exp.Expr) -> bool:
+    return isinstance(node, _OF_MOMENTS) or _name(node) in _OF_MOMENTS_BY_NAME
+
+
+def _name(node: exp.Expr) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else ""

@@ -85,6 +85,14 @@ def test_a_branch_that_moves_to_what_was_read_of_main(made: Shop) -> None:
     assert codes(of) == ["base-table-changed"]
 
 
+def test_a_branch_as_spark_also_writes_it(made: Shop) -> None:
+    made.write({"models/m.sql": "SELECT id FROM raw.orders.branch_prod\n"})
+    (reason,) = [r for r in judge(made.world())["model.shop.m"].reasons if r.code == "base-table-missing"]
+    assert reason.message == (
+        "the table lake.raw.orders.branch_prod does not exist; if it is a branch of raw.orders, write VERSION AS OF 'prod' after the table"
+    )
+
+
 def test_a_branch_is_read_under_the_schema_of_today(made: Shop) -> None:
     of = built(made, PROD)
     evolve(of, swapped)

@@ -41,6 +41,12 @@ MOMENTS = (
     "n < months_between('now', s)",
     "d > CAST(lower(' TODAY ') AS DATE)",
     "d = trim('today ')",
+    "d > CAST('tomorrow' AS STRING)",
+    "d = CAST(CAST('today' AS VARCHAR(10)) AS DATE)",
+    "d = to_date(concat('today', ' UTC'))",
+    "d >= if(true, 'today', '2026-01-31')",
+    "d >= split('today,now', ',')[0] OR d >= element_at(array('today'), 1)",
+    "coalesce(d, lower('TODAY')) > DATE '2026-01-31'",
     "EXISTS (SELECT 1 FROM (SELECT CAST(at AS DATE) AS day FROM t) AS days WHERE day = 'today')",
 )
 
@@ -66,6 +72,8 @@ def test_moments(condition: str) -> None:
         "s = concat('today is ', d)",
         "s = format_string('now %s', at)",
         "s = upper('today')",
+        "s = element_at(array('today', 'later'), n)",
+        "s = concat(upper('today'), d)",
         "s = if(n = 1, 'today', 'later')",
         "s = CASE WHEN d > DATE '2026-01-31' THEN 'today' ELSE 'later' END",
         "CASE s WHEN 'today' THEN n END = 1",

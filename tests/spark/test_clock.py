@@ -39,6 +39,7 @@ QUERIES = {
     # A parameter with a name that a column of the tree could have.
     "late": "SELECT order_id, order_date, size(filter(array(order_date), order_id_0 -> order_id_0 < current_date - 3)) AS late FROM raw.orders",
 }
+IN_BERLIN = {"mvbuild.yml": "name: clock\ntarget: dev\ntargets: {dev: {spark: {config: {spark.sql.session.timeZone: Europe/Berlin}}}}\n"}
 CONFIG = "{{ config(refresh_policy='incremental') }}\n"
 
 
@@ -65,8 +66,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def shop(project: MakeProject, clock: Clock) -> Project:
-    config = {"mvbuild.yml": "name: clock\ntarget: dev\ntargets: {dev: {spark: {config: {spark.sql.session.timeZone: Europe/Berlin}}}}\n"}
-    made = project({**config, **{f"models/{name}.sql": f"{CONFIG}{query}\n" for name, query in QUERIES.items()}})
+    made = project({**IN_BERLIN, **{f"models/{name}.sql": f"{CONFIG}{query}\n" for name, query in QUERIES.items()}})
     made.spark.conf.set(ZONE, "Europe/Berlin")
     days = [FIRST + timedelta(days=at) for at in range(-45, 3)]
     made.make("raw.orders", orders(*((at, at % 4, day.isoformat(), f"{at}.50") for at, day in enumerate(days))))
@@ -122,6 +122,21 @@ def test_a_month_of_days(shop: Project, clock: Clock) -> None:
             assert result.ok, messages(result)
             assert {name: stored(shop, name) == expected(shop, name, day) for name in QUERIES} == dict.fromkeys(QUERIES, True), day
     assert all("full" not in found for found in strategies.values()), strategies
+
+
+def test_a_spine_of_days_up_to_today(project: MakeProject, clock: Clock) -> None:
+    """The clock is in a recursion: refreshed in full, and only when the day is another one."""
+    spine = "WITH RECURSIVE days(d) AS (SELECT current_date - 3 UNION ALL SELECT d + 1 FROM days WHERE d < current_date) SELECT d FROM days"
+    made = project({**IN_BERLIN, "models/spine.sql": spine + "\n"})
+    made.spark.conf.set(ZONE, "Europe/Berlin")
+    for after in (0, 1):
+        clock.at = datetime.combine(FIRST + timedelta(days=after), time(9), BERLIN)
+        assert named(made.run()) == {"spine": "success"}
+        days = [row.d for row in made.sql("SELECT d FROM lake.main.spine__storage ORDER BY d")]
+        assert days == [FIRST + timedelta(days=after - back) for back in (3, 2, 1, 0)]
+        clock.at += timedelta(hours=14)
+        assert states(made) == {"spine": ("fresh", ())}
+        assert named(made.run(spark=NoSpark())) == {"spine": "reused"}
 
 
 def test_rows_and_day_move_together(shop: Project, clock: Clock) -> None:

@@ -182,7 +182,17 @@ def _has_name(node: exp.Expr) -> bool:
     child = node
     while child.parent is not None and not isinstance(child.parent, exp.Select):
         child = child.parent
-    return child.arg_key != "expressions" or child.parent is None or isinstance(child, exp.Alias)
+    query = child.parent
+    return child.arg_key != "expressions" or query is None or isinstance(child, exp.Alias) or _gets_names(query)
+
+
+def _gets_names(query: exp.Expr) -> bool:
+    """Whether the columns of a query have the names of a list, `days(d) AS (SELECT ...)`, or those of the first part of a UNION."""
+    above = query.parent
+    if isinstance(above, exp.SetOperation):
+        return not above.args.get("by_name") and (query.arg_key == "expression" or _gets_names(above))
+    alias = above.args.get("alias") if isinstance(above, exp.CTE | exp.Subquery) else None
+    return bool(alias.columns) if isinstance(alias, exp.TableAlias) else isinstance(above, exp.Subquery) and _gets_names(above)
 
 
 # --- values -------------------------------------------------------------------------------------------------------------------------

@@ -38,6 +38,16 @@ def names(sql: str, *columns: str) -> list[str]:
         # Its text would be the name of a column.
         ("SELECT current_date FROM t", []),
         ("SELECT datediff(current_date, d) FROM t", []),
+        ("SELECT day(current_date) UNION ALL SELECT 1 AS a", []),
+        ("SELECT 1 AS a UNION ALL BY NAME SELECT day(current_date)", []),
+        ("SELECT * FROM (SELECT current_date)", []),
+        # The names are written somewhere else.
+        (
+            "WITH RECURSIVE days(d) AS (SELECT current_date - 9 UNION ALL SELECT d + 1 FROM days WHERE d < curdate()) SELECT d FROM days",
+            ["current_date"] * 2,
+        ),
+        ("SELECT a FROM (SELECT day(current_date)) AS x(a)", ["current_date"]),
+        ("(SELECT 1 AS a) UNION ALL (SELECT day(current_date))", ["current_date"]),
         # Names and texts.
         ("SELECT t.current_date FROM t", []),
         ("SELECT id, 'current_date' AS s FROM t -- now()", []),

@@ -31,6 +31,8 @@ def quote(part: str) -> str:
 
 STORAGE_SUFFIX = "__storage"
 """The name of a storage table is that of its MV with this, if the project does not name it."""
+AUXILIARY_SUFFIX = "__auxiliary_"
+"""The name of an auxiliary view is that of its MV with this and a number, which counts from 1."""
 
 
 @dataclass(frozen=True, order=True)

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.graph.access import forbidden
+from mvbuild.graph.auxiliary_names import names_of_auxiliary_views
 from mvbuild.graph.broken import with_broken
 from mvbuild.graph.deprecation import deprecated
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
@@ -49,7 +50,7 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
         nodes[node.id] = node
     nodes = {**directory.leaves, **nodes}
     if not directory.diagnostics:
-        directory.diagnostics += bad_travel(nodes)
+        directory.diagnostics += [*bad_travel(nodes), *names_of_auxiliary_views(nodes)]
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     ordered = topological(nodes)

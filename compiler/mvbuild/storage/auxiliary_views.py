@@ -13,7 +13,7 @@ from typing import Any
 
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
-from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
+from mvbuild.names import AUXILIARY_SUFFIX, STORAGE_SUFFIX, TableIdentifier
 from mvbuild.ports.states import TableState
 from mvbuild.storage.stored import replaced_since, summary_value
 
@@ -50,7 +50,7 @@ def view_name(storage: TableIdentifier, number: int) -> TableIdentifier:
     >>> str(view_name(TableIdentifier("lake", ("mart",), "daily__storage"), 1))
     'lake.mart.daily__auxiliary_1'
     """
-    return TableIdentifier(storage.catalog, storage.namespace, f"{storage.name.removesuffix(STORAGE_SUFFIX)}__auxiliary_{number}")
+    return TableIdentifier(storage.catalog, storage.namespace, f"{storage.name.removesuffix(STORAGE_SUFFIX)}{AUXILIARY_SUFFIX}{number}")
 
 
 def listed_views(storage: TableState) -> tuple[NamedView, ...]:

@@ -97,6 +97,13 @@ def test_a_storage_table_with_another_models_name(tmp_path: Path) -> None:
     assert failure(tmp_path, files) == [("duplicate-name", "models/b.sql:1:25")]
 
 
+def test_a_model_with_the_name_of_an_auxiliary_view(tmp_path: Path) -> None:
+    files = {"models/daily.sql": "SELECT 1 AS a", "models/other.sql": "{{ config(alias='Daily__auxiliary_2') }} SELECT 1 AS a"}
+    assert failure(tmp_path / "taken", files) == [("duplicate-name", "models/other.sql:1:17")]
+    files["models/daily.sql"] = "{{ config(auxiliary_views='never') }} SELECT 1 AS a"
+    assert len(compiled(tmp_path / "free", PLAIN | files).models) == 2
+
+
 def test_another_catalog_is_refused(tmp_path: Path) -> None:
     assert failure(tmp_path, {"models/a.sql": "SELECT * FROM spark_catalog.x.y"}) == [("missing-table", "models/a.sql:1:15")]
 

@@ -101,7 +101,7 @@ def test_a_model_with_the_name_of_an_auxiliary_view(tmp_path: Path) -> None:
     files = {"models/daily.sql": "SELECT 1 AS a", "models/other.sql": "{{ config(alias='Daily__auxiliary_2') }} SELECT 1 AS a"}
     assert failure(tmp_path / "taken", files) == [("duplicate-name", "models/other.sql:1:17")]
     files["models/daily.sql"] = "{{ config(auxiliary_views='never') }} SELECT 1 AS a"
-    assert len(compiled(tmp_path / "free", PLAIN | files).models) == 2
+    assert len(list(compiled(tmp_path / "free", PLAIN | files).models)) == 2
 
 
 def test_another_catalog_is_refused(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_an_interrupt(tmp_path: Path, sent: signal.Signals, code: int) -> None:
         running = subprocess.Popen([*MVBUILD, "plan"], cwd=tmp_path, env=BASE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         connection, _ = server.accept()  # and never an answer
         running.send_signal(sent)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=120)
         connection.close()
     assert (running.returncode, out) == (code, "")
     assert err.lstrip() == "interrupted: what was published stays, nothing else was changed\n"

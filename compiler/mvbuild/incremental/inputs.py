@@ -68,20 +68,12 @@ class Input:
     @property
     def schema(self) -> Schema:
         """The schema with which it is read: its own for a version that the user chose, otherwise the current one."""
-        snapshot = self.pin.table.snapshots.get(self.new)
-        if self.follows_schema or snapshot is None or snapshot.schema_id is None:
-            return self.pin.table.schema
-        return self.pin.table.schemas[snapshot.schema_id]
-
-    @property
-    def follows_schema(self) -> bool:
-        """Whether it is read under the current schema of its table, as opposed to a tag or a version that the user chose."""
-        return self.leaf.travel is None or self.pin.is_branch
+        return self.pin.table.schemas[self.pin.schema_id]
 
     @property
     def old_schema(self) -> Schema | None:
         """The schema with which it was read then: if none was recorded, that of the snapshot, provided that the table had no newer one."""
-        if self.recorded_schema is not None and self.follows_schema:
+        if self.recorded_schema is not None and self.pin.follows_schema:
             return self.recorded_schema
         before = self.pin.table.snapshots.get(self.old)
         return self.pin.table.schemas.get(before.schema_id) if before is not None and before.schema_id is not None else None
@@ -257,7 +249,7 @@ def _require_same_columns(one: Input, used: frozenset[str], sql: str) -> None:
 def _require_current_schema(one: Input) -> None:
     """A change is read under the current schema of the table, but a tag under that of its snapshot."""
     ids = (s.schema_id for id in (one.old, one.new) if (s := one.pin.table.snapshots.get(id)) is not None)
-    if not one.follows_schema and any(id not in (None, one.pin.table.current_schema_id) for id in ids):
+    if not one.pin.follows_schema and any(id not in (None, one.pin.table.current_schema_id) for id in ids):
         raise Refused("column-changed", f"{known_as(one.pin.table)} has another schema than the version of it that the query names")
 
 

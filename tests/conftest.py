@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from seeds import FIRST
+from shares import SHARE, dealt
 
 # A test that fails only on a busy machine says nothing about the program. With a seed, `--hypothesis-seed` chooses the examples.
 settings.register_profile("no clock", deadline=None, derandomize=not FIRST, suppress_health_check=[HealthCheck.too_slow])
@@ -55,14 +56,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = "not proof"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first: a process that gets one of them last works alone while the other waits. pytest-xdist keeps this order because
-    of `--no-loadscope-reorder` in pyproject.toml."""
+    of `--no-loadscope-reorder` in pyproject.toml. Of the proofs, those of the share."""
     items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
+    proofs = [(item, mark) for item in items if (mark := item.get_closest_marker("proof"))]
+    numbers = dealt((item.path if mark.kwargs.get("together") else None for item, mark in proofs), SHARE.count)
+    others = {item for (item, _), number in zip(proofs, numbers, strict=True) if number != SHARE.number}
+    if others:
+        config.hook.pytest_deselected(items=list(others))
+        items[:] = [item for item in items if item not in others]
 
 
 def pytest_report_header() -> str:
-    return f"MVBUILD_TEST_SEED={FIRST}"
+    return f"MVBUILD_TEST_SEED={FIRST} MVBUILD_PROOF_SHARE={SHARE}"
 
 
 @pytest.fixture

@@ -138,6 +138,7 @@ def generated(seed: int) -> Generated:
         maker.later = random.Random(seed + 1)
     if kind == CLOCKED:
         maker.clock = random.Random(seed + 2)
+        maker.lambdas = random.Random(seed + 4)
     of_kind = {
         SHAPED: maker.of_shape,
         VALUED: maker.of_values,
@@ -318,6 +319,8 @@ class _Maker:
         self.later: random.Random | None = None
         self.clock: random.Random | None = None
         """Set if the query may read the day."""
+        self.lambdas: random.Random | None = None
+        """Set if it may do so in a lambda function."""
         self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}
         self._numbers = 0
 
@@ -893,6 +896,15 @@ class _Maker:
         self.operators.add("clock")
         return self.clock.choice(("{today}", "{today}", "{today} + 1", "{today} - 30", "date_sub({today}, 30)", "date_add({today}, 30)"))
 
+    def in_a_lambda(self, date: str) -> str | None:
+        """A condition on a date within a lambda function, in some cases. Its parameter can have the name of a column."""
+        if self.lambdas is None or self.lambdas.random() >= 0.15:
+            return None
+        self.operators.update(("clock", "clock in a lambda"))
+        name = self.lambdas.choice(("k", "t", "k_0", "v_1", "t_2", "t_3"))
+        day = self.lambdas.choice(("{today}", "{today} + 1", "{today} - 30"))
+        return f"array_contains(filter(array({date}), {name} -> {name} < {day}), {date})"
+
     def of_shape(self) -> str:
         """A query over one table with an operator that the others do not have."""
         table = self.random.choice(list(self.schemas))
@@ -1048,7 +1060,7 @@ class _Maker:
         columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
 
         def near() -> str:
-            return f"a.t {self.clock.choice(('>=', '>', '<', '<='))} {self.day()}"  # type: ignore[union-attr]
+            return self.in_a_lambda("a.t") or f"a.t {self.clock.choice(('>=', '>', '<', '<='))} {self.day()}"  # type: ignore[union-attr]
 
         def either() -> str:
             return f"({self.condition(columns)} OR {near()})"
@@ -1070,7 +1082,7 @@ class _Maker:
         if self.clock is not None and self.clock.random() < 0.6:
             column = self.clock.choice(self.some(columns, "date") or [column])
             if column.type == "date" and self.clock.random() < 0.3:
-                return self.clock.choice(
+                return self.in_a_lambda(column.text) or self.clock.choice(
                     (
                         f"{column.text} BETWEEN {self.day()} AND {self.day()}",
                         f"({column.text} >= {self.day()} AND {column.text} < {self.day()})",

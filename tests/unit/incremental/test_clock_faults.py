@@ -140,7 +140,12 @@ def a_time_above_groups_changes_those_with_rows(patch: Patch) -> None:
     patch.setattr(merge, "_require_steady", lambda computed, clock: None)
 
 
+def a_part_of_a_lambda_is_taken_for_one_of_the_row(patch: Patch) -> None:
+    patch.setattr(clock, "_outside_lambdas", lambda node: node)
+
+
 FAULTS = (
+    a_part_of_a_lambda_is_taken_for_one_of_the_row,
     a_time_above_groups_changes_those_with_rows,
     rows_that_leave_are_forgotten,
     rows_that_enter_are_forgotten,
@@ -153,16 +158,17 @@ FAULTS = (
     only_the_first_value_of_a_row_moves,
 )
 CAUGHT_BY = {
+    "a_part_of_a_lambda_is_taken_for_one_of_the_row": 20007,
     "a_time_above_groups_changes_those_with_rows": 20083,
     "rows_that_leave_are_forgotten": 20000,
     "rows_that_enter_are_forgotten": 20014,
     "values_of_rows_stay_what_they_were": 20009,
-    "the_earlier_result_is_computed_at_the_new_time": 20009,
+    "the_earlier_result_is_computed_at_the_new_time": 20010,
     "a_condition_that_is_null_is_never_false": 20194,
-    "two_conditions_count_a_row_twice": 20032,
+    "two_conditions_count_a_row_twice": 20194,
     "a_limit_moves_in_one_direction_only": 20000,
-    "days_are_not_added": 20009,
-    "only_the_first_value_of_a_row_moves": 20009,
+    "days_are_not_added": 20017,
+    "only_the_first_value_of_a_row_moves": 20023,
 }
 """Fault -> a case that detects it, so that few are tried."""
 

@@ -208,6 +208,8 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT k, n, rank() OVER (ORDER BY n DESC, k) AS place FROM (SELECT k, count(*) AS n FROM {%a} GROUP BY k)",
             "SELECT k, sum(v) AS s, count(*) AS n FROM {%a} GROUP BY k ORDER BY n DESC, k LIMIT 3",
             "SELECT x.k, x.v FROM {%a} x JOIN {%b} y ON x.k = y.k ORDER BY x.k, x.v LIMIT 5",
+            "SELECT k, v FROM {%a} ORDER BY v DESC, k LIMIT 4",
+            "SELECT v, k FROM {%a} WHERE v > 0 ORDER BY k NULLS LAST, v LIMIT 3",
             "SELECT k, v FROM {%a} WHERE v > (SELECT avg(v) FROM {%b})",
             "SELECT k, sum(v) / nullif((SELECT sum(v) FROM {%a}), 0) AS share FROM {%a} GROUP BY k",
             "SELECT 'a' AS part, k, avg(v) AS mean FROM {%a} GROUP BY k UNION ALL SELECT 'b', k, avg(v) FROM {%b} GROUP BY k",

@@ -34,6 +34,8 @@ QUERIES: Mapping[str, str] = {
     "named_in_copies": "SELECT c.name FROM raw.sales s JOIN raw.customers c ON s.k = c.k",
     "ranks": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM raw.sales",
     "sorted": "SELECT k, sum(v) AS total, count(v) AS vs, count(*) AS n FROM raw.sales GROUP BY k ORDER BY total DESC, k",
+    "first": "SELECT id, v FROM raw.sales ORDER BY v DESC NULLS LAST, id LIMIT 3",
+    "first_totals": "SELECT k, sum(v) AS total FROM raw.sales GROUP BY k ORDER BY total DESC, k LIMIT 2",
     "running": "SELECT id, sum(v) OVER (ORDER BY id) AS total FROM raw.sales",
 }
 CHILDREN: Mapping[str, str] = {
@@ -121,9 +123,12 @@ def only(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
         ("affected-keys", "ranks", "DELETE FROM lake.raw.sales WHERE id = 5", None, None),
         ("partitions", "daily", "UPDATE lake.raw.sales SET v = 77 WHERE day < DATE'2026-01-10'", None, None),
         ("bag", "named", "MERGE INTO lake.raw.customers t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET name = 'Bo'", None, None),
+        ("top-k", "first", "INSERT INTO lake.raw.sales VALUES (40, 1, DATE'2026-03-01', 1000), (41, 1, DATE'2026-03-01', 0)", 1, 1),
+        ("top-k", "first", "UPDATE lake.raw.sales SET v = v + 2000 WHERE id = 3", 1, 1),
+        ("top-k", "first_totals", "UPDATE lake.raw.sales SET v = 5000 WHERE id = 2", None, None),
         ("full-diff", "most", "DELETE FROM lake.raw.sales WHERE id = 4", 1, 1),
     ],
-    ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "merge-order-by", "affected-keys", "affected-keys-window", "partitions", "bag", "full-diff"],
+    ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "merge-order-by", "affected-keys", "affected-keys-window", "partitions", "bag", "top-k-inserts", "top-k-updates", "top-k-of-groups", "full-diff"],
 )  # fmt: skip
 def test_each_strategy(
     built: Project, monkeypatch: pytest.MonkeyPatch, strategy: str, model: str, statement: str, added: int | None, removed: int | None
@@ -136,6 +141,24 @@ def test_each_strategy(
     if added is not None:
         assert (found.details["rows_added"], found.details["rows_removed"]) == (added, removed)
     assert_right(built, model)
+
+
+@pytest.mark.parametrize("rows", ["few", "many"])
+def test_rows_that_follow_the_first_ones_are_read_from_the_base_table(built: Project, monkeypatch: pytest.MonkeyPatch, rows: str) -> None:
+    built.sql("INSERT INTO lake.raw.sales VALUES (42, 1, DATE'2026-03-01', 9001), (43, 1, DATE'2026-03-01', 9002)")
+    refreshed(built, "first")
+    built.sql("DELETE FROM lake.raw.sales WHERE id = 42")
+    only(monkeypatch, "top-k")
+    if rows == "many":
+        monkeypatch.setattr("mvbuild.refresh.incremental.may_be_few", lambda _: False)
+        monkeypatch.setattr("mvbuild.refresh.incremental.is_better_fetched", lambda _: False)
+    found = refreshed(built, "first")
+    assert (found.details["strategy"], found.details["reason"]) == ("full", "first-rows-removed")
+    assert_right(built, "first")
+    built.sql("DELETE FROM lake.raw.sales WHERE id = 43")
+    built.sql("INSERT INTO lake.raw.sales VALUES (42, 1, DATE'2026-03-01', 9003)")
+    assert refreshed(built, "first").details["strategy"] == "top-k"
+    assert_right(built, "first")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, 
 from mvbuild.incremental.kept_views import KeptInput, over
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
-from mvbuild.incremental.strategies import FULL
+from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.determinism import nondeterministic_word, variables
 from mvbuild.ports.states import TableState
@@ -155,7 +155,7 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
     changed = frozenset(leaf for leaf in leaves(shape.root) if leaf in found.changes or leaf >= len(plan.given.inputs))
     types = {field["name"]: field["type"] for field in storage.schema["fields"]}
     possible = answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True)
-    strategy = next((one.strategy for one in possible if one.refused is None), None)
+    strategy = next((one.strategy for one in possible if one.refused is None and one.strategy not in MAY_FALL_SHORT), None)
     if strategy is None:
         against = [Considered(strategy=a.strategy, code=a.refused.code, message=a.refused.message) for a in possible if a.refused]
         code, message, _ = main_reason(against)

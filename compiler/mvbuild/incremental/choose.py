@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,9 @@ from mvbuild.incremental.shape import Shape, readable, with_lifted_readings
 from mvbuild.incremental.shared_joins import with_shared_joins
 from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.sizes import READ_ONCE, Sizes, StorageSize
-from mvbuild.incremental.statements import Difference, Stored, difference
-from mvbuild.incremental.strategies import FULL, STRATEGIES, WORTH
+from mvbuild.incremental.statements import Difference, difference
+from mvbuild.incremental.stored_rows import Stored
+from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT, STRATEGIES, WORTH
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
@@ -105,8 +106,10 @@ def choose(question: Question) -> StrategyChoice:
 
 
 def cheapest_of(question: Question, storage: TableState, given: Inputs, shape: Shape, changes: Mapping[int, TableChange]) -> StrategyChoice:
-    """The cheapest strategy for a query that Spark has confirmed and for tables that have changed."""
-    return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes)._cheapest(changes, is_proven=True)
+    """The cheapest strategy for a query that Spark has confirmed and for tables that have changed; none that may fall short, because the
+    tables are auxiliary views, which any other strategy reads cheaply."""
+    choosing = _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes)
+    return choosing._cheapest(changes, is_proven=True, without=MAY_FALL_SHORT)
 
 
 def without_rows_alone(given: Inputs) -> None:
@@ -165,13 +168,15 @@ class _Choosing:
         # For the query, a leaf whose change is irrelevant is the same at both snapshots.
         return replace(self, changes=changes)._cheapest(changes, is_proven=known)
 
-    def _cheapest(self, changes: Mapping[int, TableChange], *, is_proven: bool) -> StrategyChoice:
+    def _cheapest(self, changes: Mapping[int, TableChange], *, is_proven: bool, without: Collection[str] = ()) -> StrategyChoice:
         known = self._sizes_of(changes)
         full, factors = full_cost(self.shape.root, known), corrections(history(self.storage))
         case = self._case(known)
         possible: dict[str, tuple[Rewrite, Difference, Cost]] = {}
         against: list[Considered] = []
         for name, strategy in STRATEGIES.items():
+            if name in without:
+                continue
             try:
                 made = strategy(case)
             except Refused as exc:

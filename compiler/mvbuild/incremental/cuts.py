@@ -59,7 +59,7 @@ from mvbuild.incremental.row_order import is_unsteady
 from mvbuild.incremental.same_rows import rows_text
 from mvbuild.incremental.semijoin import Reduction, is_plain, reduction
 from mvbuild.incremental.shape import Shape
-from mvbuild.incremental.strategies import COMPLETE, OF_GROUPS
+from mvbuild.incremental.strategies import COMPLETE, MAY_FALL_SHORT, OF_GROUPS
 from mvbuild.lineage.types import Type
 
 _PLACE = -1
@@ -336,7 +336,7 @@ def _can_be_kept(type_: Type | None) -> bool:
 
 def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool:
     """Whether a strategy other than a full computation can be used if rows are added and removed. `changed`: of these tables, or of all."""
-    return any(one.refused is None for one in answers(shape, "deletes", changed=changed) if one.strategy not in COMPLETE)
+    return any(one.refused is None for one in answers(shape, "deletes", changed=changed) if one.strategy not in COMPLETE | MAY_FALL_SHORT)
 
 
 def _merges(shape: Shape) -> bool:

@@ -17,7 +17,8 @@ def without_empty_parts(change: Difference, parts: EmptyParts) -> Difference:
     """Statements that are empty remain, as what reads them names them.
 
     >>> from mvbuild.incremental.samples import case, formula
-    >>> from mvbuild.incremental.statements import Stored, difference
+    >>> from mvbuild.incremental.statements import difference
+    >>> from mvbuild.incremental.stored_rows import Stored
     >>> from mvbuild.incremental.strategies import merge
     >>> made = merge.rewrite(case("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id", removed=True))
     >>> change = difference(made, Stored(types={"customer_id": "long", "n": "long"}))

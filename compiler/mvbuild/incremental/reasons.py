@@ -58,7 +58,14 @@ CODES: Mapping[str, tuple[str, str]] = {
         "earlier result cannot be recomputed.",
         "Use decimals instead of floats, order by a unique key, or make the inner query an MV of its own.",
     ),
-    "limit": ("LIMIT and OFFSET depend on all rows.", "Leave the limit to the query that reads the MV."),
+    "limit": (
+        "LIMIT below another operator, OFFSET, and an order by columns that the result does not have depend on all rows.",
+        "Select the columns of ORDER BY, or leave the limit to the query that reads the MV.",
+    ),
+    "first-rows-removed": (
+        "More of the first rows were removed than others came before the last one, and the next ones are not stored.",
+        "Nothing to do: the next refreshes can be incremental again.",
+    ),
     "window-without-partition": ("A window function without PARTITION BY depends on all rows.", "Add PARTITION BY."),
     "scalar-subquery-changed": (
         "The single value of a subquery depends on a table that changed, so every row may change.",
@@ -81,6 +88,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Simplify the expression; the debug log shows the difference.",
     ),
     "no-aggregate": ("The query does not end in GROUP BY with aggregates.", "Nothing to do: other strategies cover such queries."),
+    "no-limit": ("The query does not end in ORDER BY with LIMIT.", "Nothing to do: other strategies cover such queries."),
     "not-linear": (
         "The query is not a projection, filter, inner join or UNION ALL of what changed.",
         "Nothing to do: other strategies cover it.",
@@ -137,7 +145,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     "forced": ("A full refresh was requested.", "Nothing to do, or remove --full-refresh or refresh_policy: full."),
 }
 
-UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
+UNINFORMATIVE = ("no-aggregate", "no-limit", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
 """They say that one strategy is for other queries, and not why none was used."""
 GENERAL = ("no-key", "not-mergeable")
 """Another reason may explain them."""

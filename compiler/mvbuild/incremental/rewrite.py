@@ -119,16 +119,28 @@ class OverwritePartitions:
     """(column of the storage, transform, column of `keys`)."""
 
 
-Write = Append | Upsert | Exchange | Bag | OverwritePartitions
+@dataclass(frozen=True, slots=True, eq=False)
+class Top:
+    """Keep the first `count` rows of those in the storage, without those in `minus`, and those in `plus`. The refresh fails if there are
+    too few of them: then the next ones are in neither."""
+
+    plus: Relation | None
+    minus: Relation | None
+    order: tuple[exp.Expr, ...]
+    """Over the columns of `plus` and `minus`."""
+    count: int
+
+
+Write = Append | Upsert | Exchange | Bag | OverwritePartitions | Top
 
 
 def map_relations(write: Write, change: Callable[[Relation], Relation]) -> Write:
     """The same way to write other rows."""
     if isinstance(write, Upsert):
         return replace(write, delta=change(write.delta))
-    if isinstance(write, Bag):
+    if isinstance(write, Bag | Top):
         plus, minus = (change(side) if side is not None else None for side in (write.plus, write.minus))
-        return Bag(plus, minus)
+        return replace(write, plus=plus, minus=minus)
     return replace(write, rows=change(write.rows))
 
 

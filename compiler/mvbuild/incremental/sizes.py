@@ -9,7 +9,7 @@ from typing import Any
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Relation, Scan, walk
 from mvbuild.incremental.inputs import Input, ReadChange, total
-from mvbuild.incremental.statements import STORAGE
+from mvbuild.incremental.stored_rows import STORAGE
 from mvbuild.ports.changes import Side, TableChange, ValueRange, is_plain
 from mvbuild.ports.states import TableState
 from mvbuild.storage.history import ROWS_REMOVED

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -12,24 +11,20 @@ from mvbuild.incremental.algebra import (
     Filter,
     Item,
     Join,
-    JoinKind,
     Project,
     Ref,
     Relation,
-    Scan,
     SetOperation,
-    Window,
     column,
     conjunction,
 )
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.emit import null_safe
+from mvbuild.incremental.first_rows import MISMATCH, FirstRows
 from mvbuild.incremental.restrict import Key, restricted
-from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Upsert
-from mvbuild.incremental.zeros import has_zeros, zero_of
-
-STORAGE = -1
-"""The leaf number of the storage table."""
+from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Top, Upsert
+from mvbuild.incremental.stored_rows import Stored, not_null, paired, values_of
+from mvbuild.incremental.zeros import has_zeros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +37,9 @@ class Difference:
     partitions: OverwritePartitions | None = None
     """All rows of these partitions are removed."""
     removes: Cte | None = None
-    """`gone` must have as many rows as this; otherwise the storage is not what its record says."""
+    """`gone` must have as many rows as this; otherwise the refresh fails, see `mismatch`."""
+    mismatch: tuple[str, str] = ("incremental-failed", "the storage does not have the rows to remove")
+    """Code and message of that failure."""
 
     @property
     def is_empty(self) -> bool:
@@ -82,32 +79,6 @@ def condition_of(side: Relation) -> exp.Expr:
     return side.child.predicate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """The storage table as a relation: its columns with their Iceberg types, and the columns with the position of a row."""
-
-    types: Mapping[str, Any]
-    position: tuple[str, ...] = ("_file", "_pos")
-    is_large: bool = False
-    """Too large to be broadcast: only its rows with the keys of a change are joined with the change."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.types)
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return tuple(f"stored_{at}v" for at in range(len(self.columns)))
-
-    @property
-    def at(self) -> tuple[str, ...]:
-        return tuple(f"stored_at_{at}v" for at in range(len(self.position)))
-
-    @property
-    def scan(self) -> Scan:
-        return Scan(STORAGE, tuple(zip((*self.values, *self.at), (*self.columns, *self.position), strict=True)))
-
-
 def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     """The positions to remove and the rows to add.
 
@@ -119,13 +90,15 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     """
     write = rewrite.write
     if isinstance(write, Append):
-        return Difference(ctes=rewrite.ctes, gone=None, came=_values(write.rows, rewrite.outputs, "came"))
+        return Difference(ctes=rewrite.ctes, gone=None, came=values_of(write.rows, rewrite.outputs, "came"))
     if isinstance(write, OverwritePartitions):
-        return Difference(ctes=rewrite.ctes, gone=None, came=_values(write.rows, rewrite.outputs, "came"), partitions=write)
+        return Difference(ctes=rewrite.ctes, gone=None, came=values_of(write.rows, rewrite.outputs, "came"), partitions=write)
     if isinstance(write, Upsert):
         return _upsert(rewrite, write, stored)
     if isinstance(write, Exchange):
         return _exchange(rewrite, write, stored)
+    if isinstance(write, Top):
+        return _top(rewrite, FirstRows(write, rewrite.outputs, stored))
     assert isinstance(write, Bag), write
     return _bag(rewrite, write, stored)
 
@@ -143,13 +116,8 @@ def by_value(rewrite: Rewrite) -> Difference | None:
     write = rewrite.write
     if not isinstance(write, Bag):
         return None
-    gone, came = (_values(side, rewrite.outputs, "value") if side is not None else None for side in (write.minus, write.plus))
+    gone, came = (values_of(side, rewrite.outputs, "value") if side is not None else None for side in (write.minus, write.plus))
     return Difference(ctes=rewrite.ctes, gone=gone, came=came)
-
-
-def _values(rows: Relation, outputs: Sequence[tuple[str, str]], prefix: str) -> Relation:
-    """The columns of the storage, in order, under new names."""
-    return Project(rows, tuple(Item(f"{prefix}_{at}v", column(name)) for at, (name, _) in enumerate(outputs)))
 
 
 def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
@@ -161,7 +129,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
     if stored.is_large and write.keys:
         held = restricted(held, [Key(column(names[own]), theirs) for own, theirs in write.keys], delta.ref)
     both = Join(delta.ref, held, "left", on)
-    matched = _not_null(stored.at[0])
+    matched = not_null(stored.at[0])
 
     def resolved(expression: exp.Expr) -> exp.Expr:
         def change(node: exp.Expr) -> exp.Expr:
@@ -181,7 +149,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
             updated: exp.Expr = column(names[name])
         else:
             updated = resolved(write.updates[name])
-            same.extend(_same(column(names[name]), updated, stored.types[name]))
+            same.extend(same_value(column(names[name]), updated, stored.types[name]))
         values.append(Item(f"came_{at}v", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
     delete = resolved(write.delete_when) if write.delete_when is not None else exp.false()
     insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()
@@ -201,26 +169,30 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
     return Difference(ctes=(*rewrite.ctes, delta, merged), gone=gone, came=came)
 
 
+_ROWS = "rows"
+"""What an `Exchange` computes."""
+
+
 def _exchange(rewrite: Rewrite, write: Exchange, stored: Stored) -> Difference:
-    rows = Cte("rows", _values(write.rows, rewrite.outputs, "came"))
+    rows = Cte(_ROWS, values_of(write.rows, rewrite.outputs, "came"))
     held: Relation = stored.scan
     if write.keys is not None:
         names = dict(zip(stored.columns, stored.values, strict=True))
         held = restricted(held, [Key(column(names[own]), theirs) for own, theirs in write.columns], write.keys.ref)
     came = rows.ref.columns
-    both = _paired(stored, (held, stored.values, "stored_copy"), (rows.ref, came, "came_copy"), "full")
+    both = paired(stored, (held, stored.values, "stored_copy"), (rows.ref, came, "came_copy"), "full")
     kept = (*stored.at, "came_copy", *came)
-    is_other = exp.or_(exp.Not(this=_not_null("came_copy")), exp.Not(this=_not_null(stored.at[0])))
+    is_other = exp.or_(exp.Not(this=not_null("came_copy")), exp.Not(this=not_null(stored.at[0])))
     cte = Cte("difference", Project(Filter(both, is_other), tuple(Item(name, column(name)) for name in kept)))
-    gone = Project(Filter(cte.ref, _not_null(stored.at[0])), tuple(Item(name, column(name)) for name in stored.at))
-    new = Project(Filter(cte.ref, _not_null("came_copy")), tuple(Item(name, column(name)) for name in came))
+    gone = Project(Filter(cte.ref, not_null(stored.at[0])), tuple(Item(name, column(name)) for name in stored.at))
+    new = Project(Filter(cte.ref, not_null("came_copy")), tuple(Item(name, column(name)) for name in came))
     return Difference(ctes=(*rewrite.ctes, rows, cte), gone=gone, came=new)
 
 
 def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
     ctes = list(rewrite.ctes)
     plus, minus = (
-        Cte(name, _values(side, rewrite.outputs, prefix)) if side is not None else None
+        Cte(name, values_of(side, rewrite.outputs, prefix)) if side is not None else None
         for name, prefix, side in (("plus", "came", write.plus), ("minus", "went", write.minus))
     )
     ctes.extend(cte for cte in (plus, minus) if cte is not None)
@@ -232,12 +204,24 @@ def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
     if minus is not None:
         went = minus.ref.columns
         held = restricted(stored.scan, [Key(column(own), name) for own, name in zip(stored.values, went, strict=True)], minus.ref)
-        both = _paired(stored, (held, stored.values, "stored_copy"), (minus.ref, went, "went_copy"), "inner")
+        both = paired(stored, (held, stored.values, "stored_copy"), (minus.ref, went, "went_copy"), "inner")
         found = Project(both, tuple(Item(name, column(name)) for name in stored.at))
         positions = Cte("gone", found)
         ctes.append(positions)
         gone = positions.ref
     return Difference(ctes=tuple(ctes), gone=gone, came=plus.ref if plus else None, removes=minus)
+
+
+def _top(rewrite: Rewrite, first: FirstRows) -> Difference:
+    minus = first.minus()
+    ctes = (*rewrite.ctes, minus) if minus is not None else rewrite.ctes
+    outputs = tuple(zip(first.columns, first.stored.columns, strict=True))
+    found = _exchange(replace(rewrite, ctes=ctes, outputs=outputs), Exchange(first.rows(minus), None), first.stored)
+    if minus is None:
+        return found
+    assert found.gone is not None
+    expected = first.expected(found.gone, next(cte for cte in found.ctes if cte.name == _ROWS))
+    return replace(found, ctes=(*found.ctes, expected), removes=expected, mismatch=MISMATCH)
 
 
 def _net(plus: Cte, minus: Cte) -> tuple[Cte, ...]:
@@ -250,51 +234,12 @@ def _net(plus: Cte, minus: Cte) -> tuple[Cte, ...]:
 def _net_with_zeros(stored: Stored, plus: Cte, minus: Cte) -> tuple[Cte, ...]:
     """EXCEPT ALL would turn both zeros into one."""
     came, went = plus.ref.columns, minus.ref.columns
-    both = _paired(stored, (plus.ref, came, "came_copy"), (minus.ref, went, "went_copy"), "full")
+    both = paired(stored, (plus.ref, came, "came_copy"), (minus.ref, went, "went_copy"), "full")
     single = exp.or_(*(exp.Is(this=column(number), expression=exp.Null()) for number in ("came_copy", "went_copy")))
     kept = ("came_copy", *came, "went_copy", *went)
     cte = Cte("net", Project(Filter(both, single), tuple(Item(name, column(name)) for name in kept)))
 
     def side(name: str, number: str, columns: Sequence[str]) -> Cte:
-        return Cte(name, Project(Filter(cte.ref, _not_null(number)), tuple(Item(one, column(one)) for one in columns)))
+        return Cte(name, Project(Filter(cte.ref, not_null(number)), tuple(Item(one, column(one)) for one in columns)))
 
     return cte, side("net_plus", "came_copy", came), side("net_minus", "went_copy", went)
-
-
-_Side = tuple[Relation, Sequence[str], str]
-"""Rows, their values in the order of the storage's columns, and a name for the number that distinguishes equal rows."""
-
-
-def _paired(stored: Stored, one: _Side, other: _Side, kind: JoinKind) -> Join:
-    """Each row of one relation with the same row of the other, as often as both have it."""
-    sides, names = [], []
-    for relation, values, number in (one, other):
-        zeros = {
-            f"{name}_zero": zero_of(column(name), type_)
-            for name, type_ in zip(values, stored.types.values(), strict=True)
-            if has_zeros(type_)
-        }
-        outputs = (*values, *zeros)
-        whole = Project(relation, (*(Item(n, column(n)) for n in relation.columns), *(Item(n, e) for n, e in zeros.items())))
-        sides.append(_numbered(whole if zeros else relation, outputs, number))
-        names.append((*outputs, number))
-    left, right = sides
-    return Join(left, right, kind, null_safe(list(zip(*names, strict=True))))
-
-
-def _same(one: exp.Expr, other: exp.Expr, type_: Any) -> list[exp.Expr]:
-    pairs = [(one, other), *([(zero_of(one, type_), zero_of(other, type_))] if has_zeros(type_) else [])]
-    return [exp.NullSafeEQ(this=exp.paren(left), expression=exp.paren(right)) for left, right in pairs]
-
-
-def _numbered(relation: Relation, names: Sequence[str], number: str) -> Relation:
-    """Number equal rows to distinguish them."""
-    by = [column(name) for name in names]
-    window = exp.Window(
-        this=exp.RowNumber(), partition_by=by, order=exp.Order(expressions=[exp.Ordered(this=column(names[0]), nulls_first=True)])
-    )
-    return Window(relation, (Item(number, window),))
-
-
-def _not_null(name: str) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=column(name), expression=exp.Null()))

@@ -79,7 +79,6 @@ def _prove(inputs: RefreshInputs, user_sql: str) -> None:
         raise NotIncremental("round-trip-unproven", difference)
 
 
-_NOT_THERE = "the storage does not have the rows to remove"
 _Rows = tuple[int | None, int | None]
 """How many rows were added and removed; None: the summary of the snapshot has it."""
 
@@ -129,7 +128,7 @@ class _Writer:
         """In one commit of this process; by the engine if only it can write to this table."""
         inputs, added, removed = self.inputs, few.added, few.removed
         if few.expected is not None and few.expected != removed:
-            raise NotIncremental("incremental-failed", _NOT_THERE)
+            raise NotIncremental(*inputs.difference.mismatch)
         if added or removed:
             summary = {**self.summary, ROWS_REMOVED: str(removed)}
             place = inputs.place
@@ -164,7 +163,7 @@ class _Writer:
             if cte.name in self.inputs.relations:
                 continue
             is_at_hand = self.inputs.is_at_hand(cte.relation)
-            is_once = reads[cte.name] == 1 and not cte.at_once
+            is_once = reads[cte.name] <= 1 and not cte.at_once
             is_once = is_once or (is_fetched and cte is together) or ((is_fetched or cte.at_once) and is_at_hand)
             if is_once and not self.inputs.narrows(cte):
                 self.inputs.inline(cte)
@@ -183,7 +182,7 @@ class _Writer:
             sql = f"SELECT {', '.join(counts)}"
         row = self.inputs.session.engine.rows(sql, 1).rows[0]
         if difference.removes is not None and row[0] != row[2]:
-            raise NotIncremental("incremental-failed", _NOT_THERE)
+            raise NotIncremental(*difference.mismatch)
         return int(row[0]), int(row[1])
 
     def _stored_rows(self) -> int | None:

@@ -39,7 +39,8 @@ from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.row_query import RowQuery
 from mvbuild.incremental.sizes import LITTLE
-from mvbuild.incremental.statements import STORAGE, Difference, Stored, by_value
+from mvbuild.incremental.statements import Difference, by_value
+from mvbuild.incremental.stored_rows import STORAGE, Stored
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.changes import NetRows, ReadRows, TableChange, ValueRange
 from mvbuild.refresh.change_sql import change_sql

@@ -16,7 +16,7 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Filter, Ref, Relation, Scan, conjuncts, renamed, with_children
 from mvbuild.incremental.inputs import Input, total
 from mvbuild.incremental.sizes import LITTLE
-from mvbuild.incremental.statements import STORAGE
+from mvbuild.incremental.stored_rows import STORAGE
 from mvbuild.incremental.table_changes import MAX_FILES
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange, ValueRange

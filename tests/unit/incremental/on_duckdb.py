@@ -28,11 +28,13 @@ from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.narrowed_joins import with_narrowed_joins
-from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput, Top
 from mvbuild.incremental.shape import Shape, shape_of, with_lifted_readings
 from mvbuild.incremental.shared_joins import with_shared_joins
 from mvbuild.incremental.shared_reads import Changed, with_shared_reads
-from mvbuild.incremental.statements import STORAGE, Stored, difference
+from mvbuild.incremental.statements import difference
+from mvbuild.incremental.stored_rows import STORAGE, Stored
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.changes import ValueRange
 
@@ -187,9 +189,11 @@ class OnDuckDB:
         rows = self.connection.execute(sql).fetchall()
         (gone, distinct, wanted) = rows[0][:3]
         assert gone == distinct, f"{gone} positions to remove are {distinct} different ones"
+        if isinstance(made.write, Top) and wanted not in (None, gone):
+            raise Refused("first-rows-removed", "the next rows are not stored")
         assert wanted is None or wanted == gone, f"{gone} of {wanted} rows to be removed were found"
         after = bag([row[4:] for row in rows if row[3]])
-        if isinstance(made.write, Exchange | Bag):
+        if isinstance(made.write, Exchange | Bag | Top):
             needless = gone - (self.before - after).total()
             assert not needless, f"{needless} rows go and come again"
         return after

@@ -149,7 +149,7 @@ QUERIES: tuple[Realistic, ...] = (
     Realistic("share_of_category", "SELECT product_id, category, price / sum(price) OVER (PARTITION BY category) AS share FROM {products}"),
     Realistic("best_three", "SELECT category, product_id FROM (SELECT category, product_id, rank() OVER (PARTITION BY category ORDER BY price DESC) AS r FROM {products}) WHERE r <= 3"),
     Realistic("rank_of_all", "SELECT product_id, rank() OVER (ORDER BY price DESC) AS r FROM {products}", "window-without-partition"),
-    Realistic("top_ten", "SELECT customer_id, sum(amount) AS spent FROM {orders} GROUP BY customer_id ORDER BY spent DESC LIMIT 10", "limit"),
+    Realistic("top_ten", "SELECT customer_id, sum(amount) AS spent FROM {orders} GROUP BY customer_id ORDER BY spent DESC LIMIT 10"),
     Realistic("share_of_all", "SELECT customer_id, sum(amount) / (SELECT sum(amount) FROM {orders}) AS share FROM {orders} GROUP BY customer_id", "scalar-subquery-changed"),
     Realistic("above_average", "SELECT order_id FROM {orders} WHERE amount > (SELECT avg(amount) FROM {orders})", "scalar-subquery-changed"),
     Realistic("rollup", "SELECT country, segment, count(*) AS n FROM {customers} GROUP BY ROLLUP (country, segment)"),

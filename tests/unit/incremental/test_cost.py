@@ -12,7 +12,8 @@ from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.experience import HIGHEST, corrections
 from mvbuild.incremental.fixed_costs import Steps, steps_of, steps_of_full
 from mvbuild.incremental.samples import case
-from mvbuild.incremental.statements import Stored, by_value, difference
+from mvbuild.incremental.statements import by_value, difference
+from mvbuild.incremental.stored_rows import Stored
 from mvbuild.incremental.strategies import STRATEGIES
 
 GROUPED = "SELECT customer_id, count(*) AS n, sum(id) AS total, count(id) AS ids FROM {orders} GROUP BY customer_id"

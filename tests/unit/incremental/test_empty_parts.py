@@ -9,7 +9,8 @@ import pytest
 from mvbuild.incremental.algebra import Scan
 from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
 from mvbuild.incremental.samples import case, formula
-from mvbuild.incremental.statements import Difference, Stored, difference
+from mvbuild.incremental.statements import Difference, difference
+from mvbuild.incremental.stored_rows import Stored
 from mvbuild.incremental.strategies import STRATEGIES
 
 JOINED = "SELECT id, country FROM {orders} JOIN {customers} USING (customer_id)"

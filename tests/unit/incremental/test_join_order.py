@@ -10,7 +10,8 @@ from mvbuild.incremental import join_order
 from mvbuild.incremental.algebra import Join, Relation, walk
 from mvbuild.incremental.rewrite import StrategyInput
 from mvbuild.incremental.samples import case, formula, shape
-from mvbuild.incremental.statements import Stored, difference
+from mvbuild.incremental.statements import difference
+from mvbuild.incremental.stored_rows import Stored
 from mvbuild.incremental.strategies import STRATEGIES
 from unit.incremental.join_queries import random_case
 from unit.incremental.on_duckdb import OnDuckDB, bag, connected

@@ -17,7 +17,8 @@ from mvbuild.incremental.rewrite import Rewrite
 from mvbuild.incremental.same_rows import rows_text
 from mvbuild.incremental.samples import case, formula, shape
 from mvbuild.incremental.shared_joins import with_shared_joins
-from mvbuild.incremental.statements import Stored, difference
+from mvbuild.incremental.statements import difference
+from mvbuild.incremental.stored_rows import Stored
 from mvbuild.incremental.strategies import STRATEGIES
 from unit.incremental.join_queries import random_case, read_twice
 from unit.incremental.on_cuts import through_cuts

@@ -49,6 +49,7 @@ OF_QUERIES: dict[str, tuple[str, Kinds, str]] = {
     "global-aggregate": ("SELECT max(amount) AS m FROM {orders}", "inserts", "bag"),
     "uncomparable-column": ("SELECT id, labels FROM {orders}", "inserts", "bag"),
     "no-aggregate": ("SELECT id FROM {orders}", "inserts", "merge"),
+    "no-limit": ("SELECT id FROM {orders}", "inserts", "top-k"),
     "not-linear": (f"SELECT customer_id, count(*) AS n FROM {{orders}} {GROUP}", "inserts", "append"),
     "rows-removed": ("SELECT id FROM {orders}", "deletes", "append"),
     "not-mergeable": (f"SELECT customer_id, avg(amount) AS a FROM {{orders}} {GROUP}", "inserts", "merge"),
@@ -244,6 +245,13 @@ def clock_moved() -> str:
     return caught.value.code
 
 
+def first_rows_removed() -> str:
+    case = OnDuckDB("SELECT k FROM {a} ORDER BY k LIMIT 1", [Table("a", {"k": "int"}, [(1,), (2,)], [(2,)])])
+    with pytest.raises(Refused) as caught:
+        case.refreshed("top-k")
+    return caught.value.code
+
+
 def with_views(root: Path) -> Shop:
     """An MV that was refreshed without auxiliary views, and has some now."""
     files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
@@ -288,6 +296,7 @@ def internal(root: Path) -> str:
 
 OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "clock-moved": lambda _: clock_moved(),
+    "first-rows-removed": lambda _: first_rows_removed(),
     "never-refreshed": never_refreshed,
     "definition-changed": definition_changed,
     "storage-changed-by-others": storage_changed_by_others,

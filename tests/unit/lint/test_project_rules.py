@@ -97,14 +97,18 @@ def test_tables_of_other_formats(sql: str, is_found: bool, tmp_path: Path) -> No
 
 
 POLICIES = [
-    (f"select id from {ORDERS} order by id limit 3", "limit"),
+    (f"select id from {ORDERS} order by id limit 3", ""),
+    (f"select id from {ORDERS} order by id limit 3 offset 1", "limit"),
+    (f"select id from {ORDERS} order by amount limit 3", "limit"),
     (f"select c.name from {C} c join {ORDERS} o on o.customer_id = c.id order by c.name limit 3", ""),
     (f"select id, row_number() over (order by amount, id) as r from {ORDERS}", "window-without-partition"),
     (f"select id, rand() as r from {ORDERS}", "nondeterministic"),
     (f"select my_udf(id) as x from {ORDERS}", "nondeterministic"),
     (f"with recursive t(n) as (select id from {ORDERS} union all select n + 1 from t where n < 5) select n from t", "unsupported-operator"),
     ("select my_udf(id) as x from raw.unknown", "nondeterministic"),
-    ("select id from raw.unknown order by id limit 3", "limit"),
+    ("select id from raw.unknown order by id limit 3", ""),
+    ("select id from raw.unknown order by id limit 3 offset 1", "limit"),
+    ("select id from raw.unknown limit 3", "limit"),
     ("select x, y from raw.a join raw.b on p = q order by x limit 3", ""),
     (f"select sum(x) as s from (select cast(amount as double) as x from {ORDERS})", "float-sum"),
     (f"select id from {ORDERS}", ""),
@@ -129,7 +133,7 @@ def test_policies_that_cannot_be_kept(sql: str, code: str, policy: str, tmp_path
 @pytest.mark.parametrize(
     "sql",
     [
-        "select x, y from raw.a join raw.b on p = q order by x limit 3",
+        "select x, y from raw.a join raw.b on p = q order by x limit 3 offset 1",
         "select c.name, o.amount from {C} c join {O} o on o.customer_id = c.id limit 3",
     ],
 )

@@ -11,8 +11,8 @@ from mvbuild.plan.model import Plan, Step
 from mvbuild.project.settings import RefreshPolicy
 from unit.worlds import SCHEMA, Shop, append, base_table
 
-TOTAL = "SELECT id FROM raw.orders\nORDER BY id LIMIT 3\n"
-"""LIMIT can only be refreshed in full."""
+TOTAL = "SELECT id FROM raw.orders\nORDER BY id LIMIT 3 OFFSET 1\n"
+"""OFFSET can only be refreshed in full."""
 CLEAN = "SELECT id FROM raw.orders WHERE id > 0\n"
 
 
@@ -50,7 +50,7 @@ def test_incremental_warns(tmp_path: Path) -> None:
     assert (warned.code, warned.severity) == ("not-incremental", "warning")
     assert warned.message == "'total' cannot be refreshed incrementally (limit): LIMIT depends on every row"
     assert str(warned.span) == "models/total.sql:2:19"
-    assert warned.help == "Leave the limit to the query that reads the MV."
+    assert warned.help == "Select the columns of ORDER BY, or leave the limit to the query that reads the MV."
     assert of.statuses() == {"total": "success"}
 
 

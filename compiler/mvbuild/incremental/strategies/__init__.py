@@ -1,8 +1,8 @@
 """StrategyInput -> Rewrite or Refused, one module for each strategy. A new one is a module and a name in `_MODULES`.
 
 A module has `NAME` and `rewrite`. It may have `WORTH`, the share of a full refresh up to which it is chosen where no strategy is clearly
-cheaper, `refused_by_settings`, for a strategy that is wrong under some settings of the Spark session, and `IS_COMPLETE` or
-`UPDATES_GROUPS`, which say what it computes.
+cheaper, `refused_by_settings`, for a strategy that is wrong under some settings of the Spark session, `IS_COMPLETE` or `UPDATES_GROUPS`,
+which say what it computes, and `MAY_FALL_SHORT`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Any
 
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
-from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, partitions
+from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, partitions, top_k
 
-_MODULES = (append, merge, affected_keys, partitions, bag, full_diff)
+_MODULES = (append, merge, affected_keys, partitions, bag, top_k, full_diff)
 """From the least work to the most, which decides if sizes do not."""
 STRATEGIES: Mapping[str, Callable[[StrategyInput], Rewrite]] = {module.NAME: module.rewrite for module in _MODULES}
 WORTH: Mapping[str, float] = {module.NAME: module.WORTH for module in _MODULES if hasattr(module, "WORTH")}
 COMPLETE = frozenset(module.NAME for module in _MODULES if getattr(module, "IS_COMPLETE", False))
 """Those that compute the whole query."""
+MAY_FALL_SHORT = frozenset(module.NAME for module in _MODULES if getattr(module, "MAY_FALL_SHORT", False))
+"""Those for which it is known only when the change is computed whether it is enough."""
 OF_GROUPS = frozenset(module.NAME for module in _MODULES if getattr(module, "UPDATES_GROUPS", False))
 """Those that compute the new values of a group from its old ones."""
 FULL = "full"

@@ -84,12 +84,12 @@ def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: Mapped
 
 
 def _limited(node: ModelNode, facts: Facts, text: MappedText) -> tuple[str, str, Span | None] | None:
-    """A LIMIT of the result needs no columns to be found; there is a strategy for it only if another MV reads it."""
+    """A LIMIT of the result needs no columns to be found; without ORDER BY, or with OFFSET, only an MV that others read has a strategy."""
     (tree,) = parse(tokenize(text.text), text.text)
     while isinstance(tree, exp.Subquery) and not tree.args.get("limit"):
         tree = tree.this
-    limit = tree.args.get("limit") if tree is not None else None
-    if limit is None or _has_children(node, facts) or _keeps_views(node):
+    limit, offset, order = (tree.args.get(key) if tree is not None else None for key in ("limit", "offset", "order"))
+    if limit is None or (order is not None and offset is None) or _has_children(node, facts) or _keeps_views(node):
         return None
     refused = Refused("limit", "LIMIT depends on every row", limit)
     return refused.code, refused.message, span_of(text, refused)
@@ -157,7 +157,7 @@ def _leaf(table: exp.Expr) -> int | None:
     return int(name[len(MARKER) :]) if name.startswith(MARKER) else None
 
 
-_RECENT = "SELECT id, amount FROM {{ ref('orders') }} ORDER BY amount DESC, id LIMIT 10\n"
+_RECENT = "SELECT id, amount FROM {{ ref('orders') }} ORDER BY amount DESC, id LIMIT 10 OFFSET 10\n"
 
 RULE = Rule(
     code="never-incremental",

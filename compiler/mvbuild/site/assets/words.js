@@ -81,6 +81,7 @@
     merge: "The change was computed, and merged into the stored rows.",
     "affected-keys": "Only the groups that the change affects were computed again.",
     partitions: "Only the partitions that the change affects were computed again.",
+    "top-k": "The first rows were found among the stored ones and those that changed.",
     bag: "The rows that went and the rows that came were computed, and exchanged.",
   };
 

@@ -1,0 +1,60 @@
+"""StrategyInput -> Top: the first rows in an order, from those that are stored and those that changed.
+
+The source of the rule: Yi, Yu, Yang, Xia, Chen, Efficient Maintenance of Materialized Top-k Views (ICDE 2003), for a view without a buffer.
+New rows only move others out. If rows of the view are removed and fewer come before its last one, the next rows are in the base tables.
+That is known once the change is computed, and the refresh is full.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Limit, Project, Relation, names_in, projected, union
+from mvbuild.incremental.clock import reads
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.rewrite import NOTHING, Rewrite, StrategyInput, Top
+
+NAME = "top-k"
+MAY_FALL_SHORT = True
+"""Rows may be missing."""
+
+
+def rewrite(case: StrategyInput) -> Rewrite:
+    """For a query that ends in ORDER BY with LIMIT, if it selects what it sorts by.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> write = rewrite(case("SELECT id, amount FROM {orders} ORDER BY amount DESC, id LIMIT 10")).write
+    >>> write.count, formula(write.plus), write.minus
+    (10, 'orders.plus', None)
+    """
+    root, shown = case.shape.root, {name for name, _ in case.shape.outputs}
+    limit = root.child if isinstance(root, Project) else root
+    if not isinstance(limit, Limit):
+        raise Refused("no-limit", "it does not end in ORDER BY with LIMIT")
+    hidden = next((part for part in limit.order if not names_in(part) <= shown), None)
+    if root is not limit or hidden is not None:
+        raise Refused("limit", "the result does not have the columns by which it is sorted", hidden or limit.limit)
+    if (part := next((part for part in limit.order if reads(part, case.clock)), None)) is not None:
+        raise Refused("clock-moved", "the time changes the order of the rows", part)
+    count = _count(limit)
+    case.require_comparable()
+    deltas = case.deltas()
+    if not deltas.changes(limit.child):
+        return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
+    delta = deltas.of(limit.child)
+
+    def all_of(parts: tuple[Relation, ...]) -> Relation | None:
+        return union([projected(part, limit.columns) for part in parts]) if parts else None
+
+    write = Top(all_of(delta.plus), all_of(delta.minus), limit.order, count)
+    return Rewrite(NAME, write, tuple(deltas.ctes), case.shape.outputs)
+
+
+def _count(limit: Limit) -> int:
+    """How many rows it keeps. Raises Refused if these are not the first ones in an order."""
+    number = limit.limit
+    is_plain = isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit()
+    if limit.offset is not None or not limit.order or not is_plain:
+        raise Refused("limit", "it does not keep the first rows in an order, or not a plain number of them", number or limit.offset)
+    assert number is not None
+    return int(number.name)

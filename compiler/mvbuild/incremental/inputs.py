@@ -60,6 +60,7 @@ class Input:
     old: int
     recorded_schema: Schema | None = None
     """The schema with which it was read then, if it was recorded."""
+    is_auxiliary_view: bool = False
 
     @property
     def new(self) -> int:

@@ -28,6 +28,5 @@ def over(given: Inputs, kept: Mapping[int, KeptInput], since: Mapping[int, int])
 
 def _input(view: KeptInput, old: int) -> Input:
     name = known_as(view.table)
-    return Input(
-        leaf=Leaf(node=f"auxiliary view.{name}"), pin=Pin(table=view.table, snapshot_id=view.snapshot_id, ref=None, moves=True), old=old
-    )
+    pin = Pin(table=view.table, snapshot_id=view.snapshot_id, ref=None, moves=True)
+    return Input(leaf=Leaf(node=f"auxiliary view.{name}"), pin=pin, old=old, is_auxiliary_view=True)

@@ -58,6 +58,11 @@ CODES: Mapping[str, tuple[str, str]] = {
         "earlier result cannot be recomputed.",
         "Use decimals instead of floats, order by a unique key, or make the inner query an MV of its own.",
     ),
+    "nan-or-negative-zero": (
+        "A row with NaN or -0.0 changed, in a column that the query compares. Iceberg skips files by their bounds, so which of such rows "
+        "Spark returns depends on the files.",
+        "Replace NaN and -0.0 where the base table is written, or use decimals.",
+    ),
     "limit": (
         "LIMIT below another operator, OFFSET, and an order by columns that the result does not have depend on all rows.",
         "Select the columns of ORDER BY, or leave the limit to the query that reads the MV.",

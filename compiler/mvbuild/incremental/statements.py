@@ -23,7 +23,7 @@ from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.first_rows import MISMATCH, FirstRows
 from mvbuild.incremental.restrict import Key, restricted
 from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Top, Upsert
-from mvbuild.incremental.stored_rows import Stored, not_null, paired, values_of
+from mvbuild.incremental.stored_rows import Stored, not_null, paired, same_value, values_of
 from mvbuild.incremental.zeros import has_zeros
 
 

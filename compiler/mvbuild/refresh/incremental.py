@@ -24,6 +24,7 @@ from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
 from mvbuild.refresh.round_trip import round_trip_difference
 from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.skipped_values import require_no_skipped_values
 from mvbuild.refresh.staging_area import StagingArea
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 from mvbuild.storage.history import ROWS_REMOVED, rows_in_files
@@ -43,6 +44,7 @@ def carried_out(inputs: RefreshInputs, summary: Mapping[str, str], prove: Callab
 
     def written() -> _Rows:
         inputs.read_changes()
+        require_no_skipped_values(inputs)
         prove()
         return _Writer(inputs, summary).write()
 

@@ -35,7 +35,7 @@ from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import KEYS, Cte
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
-from mvbuild.incremental.inputs import columns_read, total
+from mvbuild.incremental.inputs import Input, columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.row_query import RowQuery
 from mvbuild.incremental.sizes import LITTLE
@@ -153,7 +153,17 @@ class RefreshInputs:
                 return name
             columns = ", ".join(map(quote, sorted(self._used(read.leaf))))
             return f"(SELECT {columns} FROM {self._at(one.pin)} WHERE false)"
+        if one.is_auxiliary_view and read.version == "new":
+            return self._auxiliary_view(one)
         return self._at(replace(one.pin, snapshot_id=one.old) if read.version == "old" else one.pin, own=one.leaf.travel is not None)
+
+    def _auxiliary_view(self, one: Input) -> str:
+        """Conditions on its floats are left to Spark: Iceberg would skip files with NaN and -0.0, which the query without the view has."""
+        names, table = {field["name"]: field["type"] for field in one.schema["fields"]}, self._at(one.pin)
+        if not {"float", "double"} & {type_ for type_ in names.values() if isinstance(type_, str)}:
+            return table
+        columns = (f"nanvl({quote(n)}, {quote(n)}) AS {quote(n)}" if t in ("float", "double") else quote(n) for n, t in names.items())
+        return f"(SELECT {', '.join(columns)} FROM {table})"
 
     def _at(self, pin: Pin, *, own: bool = False) -> str:
         return pinned_table(pin, self.session.schema_pin, own_version=own)

@@ -230,6 +230,17 @@ def incremental_failed(root: Path) -> str:
     return ran(made)
 
 
+def nan_or_negative_zero(root: Path) -> str:
+    """The engine in memory finds a row for every question."""
+    fields = [*SCHEMA["fields"], {"id": 2, "name": "x", "type": "double", "required": False}]
+    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
+    made = shop(root, {**files, "models/daily.sql": "SELECT id FROM raw.orders WHERE x > 0.1\n"})
+    commit(made.catalog, "raw.orders", layout=TableLayout(schema={**SCHEMA, "fields": fields}))
+    made.run()
+    made.engine.plans = {"": PLAN}
+    return ran(configured(changed(made), "incremental"))
+
+
 def session_changed(root: Path) -> str:
     made = configured(alone(root), "incremental")
     made.engine.plans = {"": PLAN}
@@ -298,6 +309,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "clock-moved": lambda _: clock_moved(),
     "first-rows-removed": lambda _: first_rows_removed(),
     "never-refreshed": never_refreshed,
+    "nan-or-negative-zero": nan_or_negative_zero,
     "definition-changed": definition_changed,
     "storage-changed-by-others": storage_changed_by_others,
     "layout-changed": layout_changed,

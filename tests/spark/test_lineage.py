@@ -156,7 +156,7 @@ RIGHT = [
     "SELECT first_value(a) OVER w AS f, last_value(b) OVER w AS l, ntile(4) OVER w AS nt, percent_rank() OVER w AS pr, nth_value(d, 2) OVER w AS nv "
     "FROM t WINDOW w AS (PARTITION BY b ORDER BY d)",
     "SELECT weekofyear(d) AS w, dayofweek(d) AS dw, quarter(d) AS q, make_date(2020, 1, 1) AS md, next_day(d, 'MO') AS nd, minute(ts) AS mi FROM t",
-    "SELECT replace(b, 'a', 'b') AS r, repeat(b, 2) AS rp, initcap(b) AS ic, reverse(b) AS rv, left(b, 1) AS le, right(b, 1) AS ri, sha2(b, 256) AS s2, "
+    "SELECT replace(b, 'a', 'b') AS r, repeat(b, 2) AS rp, initcap(b) AS ic, reverse(b) AS rv, reverse(a) AS ra, reverse(d) AS rd, reverse(ok) AS ro, left(b, 1) AS le, right(b, 1) AS ri, sha2(b, 256) AS s2, "
     "translate(b, 'a', 'b') AS tr, substring_index(b, ',', 1) AS si, ascii(b) AS asc, base64(y) AS b6, hex(y) AS hx, uuid() AS uu, regexp_extract(b, 'x', 0) AS re FROM t",
     "SELECT isnull(a) AS i, isnotnull(a) AS n2, isnan(c) AS nn, startswith(b, 'x') AS st, contains(b, 'x') AS ct, arrays_overlap(arr, arr) AS ao, exists(arr, x -> x > 1) AS ex FROM t",
     "SELECT f + 1 AS f1, f * p AS fp, f / 2 AS fd, si + 1 AS s1, si * id AS sb, c % 2 AS cm, p / 2 AS p2, 1 - p AS m1, a * 1.5 AS a15, id / p AS ip FROM t",

@@ -58,7 +58,7 @@ FIXED: Mapping[str, Type] = {
 SAME = frozenset(
     "min max first last firstvalue lastvalue nthvalue anyvalue lag lead argmin argmax arraydistinct arrayfilter "
     "arraysort sortarray arrayslice shuffle arraycompact paren ignorenulls respectnulls filter window withingroup "
-    "array_distinct() sort_array() slice() nullif distinct reverse mode".split()
+    "array_distinct() sort_array() slice() nullif distinct mode".split()
 )
 """Functions whose type is that of their first argument."""
 TEXTS = frozenset(("substring", "left", "right", "pad"))
@@ -189,6 +189,11 @@ def _extract(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
     return "int" if node.name.lower() in ("year", "month", "day", "hour", "minute", "quarter", "week", "doy", "dow") else None
 
 
+def _reverse(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    """It reverses an array, or the text of any other value."""
+    return first if isinstance(first, Array) else "string" if first is not None else None
+
+
 def _split(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
     return Array("string")
 
@@ -217,6 +222,7 @@ _RULES: Mapping[str, Callable[[exp.Expr, Type | None], Type | None]] = {
     "map_values()": _values,
     "tsordsadd": _date_add,
     "extract": _extract,
+    "reverse": _reverse,
     "regexpsplit": _split,
     "split()": _split,
 }

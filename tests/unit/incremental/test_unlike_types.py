@@ -6,6 +6,7 @@ import decimal
 from typing import Any
 
 import pytest
+from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Distinct, Join, walk
 from mvbuild.incremental.alike import likeness
@@ -13,6 +14,7 @@ from mvbuild.incremental.parsing import parsed
 from mvbuild.incremental.reasons import Refused
 from mvbuild.lineage.expression_type import type_of
 from mvbuild.lineage.types import Array, Decimal, text
+from mvbuild.lineage.types import parsed as parsed_type
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
 
 INTS = {"k": "int", "v": "int"}
@@ -212,3 +214,11 @@ def test_zero_and_minus_zero_are_one_group_and_two_texts(inner: str, type_: str,
     outer, found = [node.loose for node in walk(case.shape().root) if isinstance(node, Aggregate | Distinct)]
     assert (outer, found) == (False, loose)
     assert case.refreshed("affected-keys") == case.full()
+
+
+@pytest.mark.parametrize(
+    ("type_", "reversed_"), [("int", "string"), ("date", "string"), ("string", "string"), ("array<int>", "array<int>")]
+)
+def test_the_reverse_of_a_value_is_text(type_: str, reversed_: str) -> None:
+    """As a key, '01' and the 1 that it is compared with are not the same."""
+    assert text(type_of(exp.Reverse(this=exp.column("k")), {"k": parsed_type(type_)})) == reversed_

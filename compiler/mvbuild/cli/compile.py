@@ -43,5 +43,6 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     if graph.problems:
         return 2
     path = graph.project.target_path
-    say(f"Compiled {len(models)} model{'s' * (len(models) != 1)} and {len(graph.tests)} data tests into {path}.")
+    counted = (f"{n} {kind}{'s' * (n != 1)}" for n, kind in ((len(models), "model"), (len(graph.tests), "data test")))
+    say(f"Compiled {' and '.join(counted)} into {path}.")
     return 0

@@ -58,7 +58,9 @@ def _of_node(bound: Bound, node: Node, direction: Direction) -> str:
         others = bound.origins(node.id, column.name) if direction == "upstream" else flat(tree(bound, origin, direction))
         names = sorted(named(bound, o) for o in others if o != origin)
         unsure = direction == "upstream" and bound.is_unsure(node.id, column.name)
-        rows.append((column.name, column.type or "unknown", ", ".join([*names, *(["and maybe others"] if unsure else [])])))
+        rows.append(
+            (column.name, column.type or "unknown", ", ".join([*names, *(["and maybe others" if names else "unknown"] if unsure else [])]))
+        )
     lines = [table((label(node), "type", "comes from" if direction == "upstream" else "goes into"), rows)]
     if node.id not in bound.columns:
         lines.append("There may be more columns: not everything it reads is known.")

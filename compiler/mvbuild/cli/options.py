@@ -243,7 +243,9 @@ _PROJECT = (
     ),
     # Orchestrators pass these to every command of dbt.
     *(
-        click.option(name, metavar=value, expose_value=False, help="Accepted for callers of dbt, and not used: targets are in mvbuild.yml.")
+        click.option(
+            name, metavar=value, expose_value=False, help="Accepted for compatibility with dbt, and ignored: targets are in mvbuild.yml."
+        )
         for name, value in (("--profiles-dir", "DIR"), ("--profile", "NAME"))
     ),
 )

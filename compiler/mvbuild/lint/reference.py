@@ -29,17 +29,18 @@ def _section(rule: Rule) -> str:
     if rule.options:
         rows = [f"| `{name}` | `{json.dumps(o.default)}` | {o.doc} |" for name, o in rule.options.items()]
         parts.append("\n".join(["| option | default | meaning |", "|---|---|---|", *rows]))
-    parts += ["Wrong:", _files(rule.wrong), "Right:", _files(rule.right)]
+    is_named = list(rule.wrong.values()) == list(rule.right.values())
+    parts += ["Wrong:", _files(rule.wrong, is_named=is_named), "Right:", _files(rule.right, is_named=is_named)]
     return "\n\n".join(parts)
 
 
-def _files(files: Mapping[str, str]) -> str:
-    """Each file as a code block under its name."""
+def _files(files: Mapping[str, str], *, is_named: bool) -> str:
+    """Each file as a code block, under its name if that matters."""
     blocks = []
     for path, text in files.items():
         kind = path.rpartition(".")[2]
         sign = {"sql": "--", "csv": ""}.get(kind, "#")
-        title = f"{sign} {path}\n" if sign and len(files) > 1 else ""
+        title = f"{sign} {path}\n" if sign and (is_named or len(files) > 1) else ""
         blocks.append(f"```{'yaml' if kind == 'yml' else kind}\n{title}{text.strip()}\n```")
     return "\n\n".join(blocks)
 

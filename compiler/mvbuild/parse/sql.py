@@ -193,7 +193,7 @@ def _unclosed(sql: MappedText) -> Diagnostic:
         at = match.end() if match[0].startswith("--") else _closing(sql.text, match, opening)
         if at < 0:
             message = f"{names[opening]} is never closed"
-            return error("sql-syntax", message, sql.span(match.start(), match.end()), help=f"Close it with {opening[::-1]}")
+            return error("sql-syntax", message, sql.span(match.start(), match.end()), help=f"Close it with `{opening[::-1]}`.")
     return error("sql-syntax", "The SQL cannot be read", sql.span(0, len(sql.text)))
 
 

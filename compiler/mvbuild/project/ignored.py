@@ -37,7 +37,8 @@ def ignored(project: LoadedProject) -> Iterator[str]:
         yield f"{_named([*project.python_models])} is not read: models are SQL; build these outside, and read their tables as sources"
     for file in project.macros:
         for macro in dict.fromkeys(_NAMING.findall(file.text)):
-            yield f"{macro} in {file.path} is not applied: `namespaces:` in mvbuild.yml is the rule for namespaces"
+            rule = "`alias:` is the rule for names" if "alias" in macro else "`namespaces:` in mvbuild.yml is the rule for namespaces"
+            yield f"{macro} in {file.path} is not applied: {rule}"
 
 
 def _first(paths: Iterable[Path], root: Path) -> str:

@@ -125,7 +125,7 @@ def _may_link(condition: exp.Expr, name: str) -> bool:
 
 def _message(join: exp.Join) -> str:
     if join.args.get("on") is not None:
-        return "The condition of this join is the same for all rows: it pairs every row with every row"
+        return "This condition is the same for all rows: the join pairs every row with every row"
     if join.kind == "CROSS":
         return "No condition links this: it pairs every row with every row"
     return "This join has no condition: it pairs every row with every row"

@@ -46,6 +46,7 @@ def command(
     Spark. Findings go to stdout."""
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
+    from mvbuild.lineage.check import column_errors
     from mvbuild.lint.model import LEVELS
 
     if files and (select or exclude):
@@ -63,7 +64,10 @@ def command(
                 say(f"fixed {count} finding{'s' * (count != 1)} in {path}")
         found, warnings = asked.report(graph)
         report(warnings)
-        wrong = (*graph.problems, *(d for d in warnings if d.severity == "error"))
+        named = [d for d in warnings if d.severity == "error"]
+        in_columns = [d for d in column_errors(graph) if d not in named]
+        report(in_columns)
+        wrong = (*graph.problems, *named, *in_columns)
     except ProjectError as exc:
         if output != "text":
             _print(output, (), options.project_dir, exc.diagnostics)

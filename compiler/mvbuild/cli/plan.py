@@ -75,16 +75,20 @@ def command(
 def _review(graph: Graph, against: str, select: tuple[str, ...], exclude: tuple[str, ...], output: str, *, detailed_exitcode: bool) -> int:
     from mvbuild import api
     from mvbuild.cli.output import report
+    from mvbuild.lineage.check import column_errors
     from mvbuild.review.as_json import review_object
     from mvbuild.review.markdown import review_markdown
     from mvbuild.review.text import review_text
 
     found = api.review(graph, against, select=select, exclude=exclude)
-    report(found.warnings)
+    wrong = column_errors(graph)
+    report((*wrong, *found.warnings))
     if output == "json":
         click.echo(json.dumps(review_object(found), indent=2))
     else:
         click.echo(review_markdown(found, size).rstrip() if output == "markdown" else review_text(found, size))
+    if wrong:
+        return 2
     return 3 if detailed_exitcode and found.has_changes else 0
 
 

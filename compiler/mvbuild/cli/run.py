@@ -58,10 +58,11 @@ def command(
         from mvbuild.cli.plan import plan_text
 
         graph = options.graph(threads)
+        report(api.check_columns(graph))
         planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=prune)
         report(planned.warnings)
         click.echo(plan_text(planned, verbose=False, prune=prune))
-        return 0
+        return 1 if any(s.action == "blocked" for s in planned.steps) else 0
     return execute(
         options,
         select=select,

@@ -41,6 +41,15 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     return found.diagnostics
 
 
+def column_errors(graph: Graph) -> tuple[Diagnostic, ...]:
+    """The errors that `check_columns` raises, for what goes on with them."""
+    try:
+        check_columns(graph)
+    except ProjectError as exc:
+        return tuple(d for d in exc.diagnostics if d.severity == "error")
+    return ()
+
+
 def _misnamed(graph: Graph, ids: Collection[NodeId]) -> tuple[Diagnostic, ...]:
     """Errors that the text of a query shows without schemas: settings and tests that name columns which the query does not select,
     and two columns of one name."""

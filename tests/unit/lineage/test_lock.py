@@ -17,6 +17,7 @@ from mvbuild.lineage.model import Column
 from mvbuild.lineage.schemas import TableColumns, of_states
 from mvbuild.names import TableIdentifier
 from unit.lineage.test_bind import FILES, LOCK
+from unit.review.repositories import repository
 from unit.worlds import base_table, compiled, shop, write_project
 
 
@@ -136,6 +137,39 @@ def test_compile_takes_the_lock(tmp_path: Path) -> None:
     assert not (tmp_path / "target" / "manifest.json").exists()
     (tmp_path / "schemas.lock").unlink()
     assert run(tmp_path, "compile")[0] == 0
+
+
+WRONG = {
+    "an unknown column": ("unknown-column", {"models/m.sql": "SELECT nope, 'x' AS x FROM raw.orders LIMIT 1\n"}),
+    "a broken contract": (
+        "broken-contract",
+        {
+            "models/m.sql": "SELECT id FROM raw.orders LIMIT 1\n",
+            "models/m.yml": "models: [{name: m, config: {contract: {enforced: true}}, columns: [{name: id, data_type: string}]}]\n",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_lint_takes_the_lock_and_still_reports_its_findings(tmp_path: Path, wrong: str) -> None:
+    expected, files = WRONG[wrong]
+    write_project(tmp_path, FILES)
+    assert expected not in run(tmp_path, "lint")[1]
+    write_project(tmp_path, files)
+    code, output = run(tmp_path, "lint")
+    assert code == 2
+    assert output.count(f"error[{expected}]") == run(tmp_path, "compile")[1].count(f"error[{expected}]") == 1
+    assert "warning[limit-without-order]" in output
+    assert expected in run(tmp_path, "lint", "--quiet", "--output", "github")[1]
+
+
+@pytest.mark.parametrize("command", ["plan", "run --dry-run", "plan --against main"])
+def test_plans_take_the_lock(tmp_path: Path, command: str) -> None:
+    root = repository(tmp_path, FILES)
+    write_project(root, WRONG["an unknown column"][1])
+    code, output = run(root, *command.split())
+    assert (code, output.count("error[unknown-column]")) == (2, 1)
 
 
 def test_compile_checks_contracts_without_a_lock(tmp_path: Path) -> None:

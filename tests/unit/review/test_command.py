@@ -40,6 +40,15 @@ def test_exit_codes(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'main'?" in capsys.readouterr().err
 
 
+def test_a_review_of_a_project_with_wrong_columns_is_shown_and_fails(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = "version: 1\ntables:\n  raw.t:\n    columns: {id: bigint}\n"
+    write_project(shop, {"schemas.lock": lock, "models/a.sql": "SELECT 1 AS a", "models/c.sql": "SELECT nope FROM raw.t"})
+    assert call(shop, "plan", "--against", "main", "--detailed-exitcode") == 2
+    shown = capsys.readouterr()
+    assert shown.err.count("error[unknown-column]") == 1
+    assert "column 'b' removed" in shown.out
+
+
 def test_outputs(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_project(shop, {"models/a.sql": "SELECT 1 AS a"})
     assert call(shop, "plan", "--against", "main", "--output", "json") == 0

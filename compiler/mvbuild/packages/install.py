@@ -42,6 +42,15 @@ class Installed:
     """Whether the lock had another one, or none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Above:
+    """A project or package on the way from the project to a package."""
+
+    place: str
+    """Its resolved path, or what is fetched."""
+    name: str
+
+
 @dataclass(slots=True, kw_only=True)
 class _Installation:
     root: Path
@@ -63,7 +72,7 @@ def install(root: Path, *, env: Mapping[str, str], vars: Mapping[str, Any], upgr
         doing = _Installation(
             root=root, templates=Templates(env, vars, report), work=Path(work), known={} if upgrade else _locked(root), report=report
         )
-        _install_all(doing, declared, root)
+        _install_all(doing, declared, root, (_Above(place=str(root), name="this project"),))
         if report:
             raise ProjectError(report)
         wanted = installable(declared)
@@ -84,15 +93,15 @@ def _key(said: Mapping[str, Any]) -> str:
     return repr(sorted((key, str(value)) for key, value in said.items()))
 
 
-def _install_all(doing: _Installation, declared: tuple[Declared, ...], base: Path) -> None:
-    """The packages of one packages.yml, then theirs."""
+def _install_all(doing: _Installation, declared: tuple[Declared, ...], base: Path, above: tuple[_Above, ...]) -> None:
+    """The packages of one packages.yml, then theirs. `above`: how they are reached, from the project to the one that declares them."""
     for package in declared:
         if package.kind == "package":
             if package.where not in BUILT_IN and base == doing.root:
                 doing.report.append(_of_registry(package))
             continue
         try:
-            _install(doing, package, base)
+            _install(doing, package, base, above)
         except ProjectError as exc:
             doing.report.extend(exc.diagnostics)
 
@@ -106,7 +115,9 @@ def _of_registry(package: Declared) -> Diagnostic:
     return error("bad-packages", message, package.span, help=help)
 
 
-def _install(doing: _Installation, package: Declared, base: Path) -> None:
+def _install(doing: _Installation, package: Declared, base: Path, above: tuple[_Above, ...]) -> None:
+    where = str((base / package.where).resolve()) if package.kind == "local" else _key(package.entry)
+    _check_cycle(package, where, above)
     if package.kind == "local":
         path = base / package.where
         files = files_of(doing.root, os.path.relpath(path, doing.root)) if path.is_dir() else None
@@ -114,7 +125,7 @@ def _install(doing: _Installation, package: Declared, base: Path) -> None:
             raise ProjectError([error("package-unavailable", f"There is no project in {package.where}", package.span)])
         place = posixpath.normpath(os.path.relpath(path, doing.root).replace(os.sep, "/"))
         _add(doing, package, files, {"name": files.name, "local": place}, is_new=False)
-        _install_all(doing, declared_in(path, doing.report), path)
+        _install_all(doing, declared_in(path, doing.report), path, (*above, _Above(place=where, name=files.name)))
         return
     folder = Path(tempfile.mkdtemp(dir=doing.work)) / "files"
     folder.mkdir()
@@ -129,7 +140,20 @@ def _install(doing: _Installation, package: Declared, base: Path) -> None:
         raise ProjectError([error("package-unavailable", message, package.span, help="If that is right, run `mvbuild deps --upgrade`.")])
     _add(doing, package, files, {"name": files.name, **package.entry, **exact, "sha256": digest}, is_new=not known)
     copied({one: path / one for one in files.paths}, doing.work / FOLDER / files.name)
-    _install_all(doing, declared_in(path, doing.report), path)
+    _install_all(doing, declared_in(path, doing.report), path, (*above, _Above(place=where, name=files.name)))
+
+
+def _check_cycle(package: Declared, where: str, above: tuple[_Above, ...]) -> None:
+    at = next((i for i, one in enumerate(above) if one.place == where), None)
+    if at is None:
+        return
+    names = [one.name for one in above[at:]]
+    message = f"The packages need each other in a circle: {' -> '.join((*names, names[0]))}"
+    help = "Remove one of these entries."
+    if len(names) == 1:
+        help = "Remove this entry."
+        message = "This project names itself as a package" if at == 0 else f"The package '{names[0]}' names itself"
+    raise ProjectError([error("bad-packages", message, package.span, help=help)])
 
 
 def _value(doing: _Installation, package: Declared) -> str:

@@ -55,9 +55,15 @@ def _git(package: Declared, folder: Path, *arguments: str) -> str:
     except subprocess.TimeoutExpired:
         raise _failed(package, f"git did not answer within {SECONDS} seconds") from None
     if done.returncode != 0:
-        last = done.stderr.strip().splitlines()
-        raise _failed(package, f"git could not fetch the package: {masked(last[-1] if last else 'no message', os.environ)}")
+        raise _failed(package, f"git could not fetch the package: {masked(_reason(done.stderr), os.environ)}")
     return done.stdout
+
+
+def _reason(said: str) -> str:
+    """The first line that git calls fatal or an error. Further lines are general advice, often the end of a longer sentence."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    wrong = [line.split(": ", 1)[1] for line in lines if line.startswith(("fatal: ", "error: "))]
+    return wrong[0] if wrong else lines[-1] if lines else "no message"
 
 
 def _failed(package: Declared, message: str) -> ProjectError:

@@ -170,6 +170,45 @@ def test_a_package_of_a_package(tmp_path: Path) -> None:
     assert sql(root) == "select i(a) as c from lake.main.n"
 
 
+@pytest.mark.parametrize(
+    ("packages", "of_helpers", "message"),
+    [
+        ("  - local: .", "", "This project names itself as a package"),
+        ("  - local: ../helpers", "  - local: ../helpers", "The package 'helpers' names itself"),
+        ("  - local: ../helpers", "  - local: ../shop", "The packages need each other in a circle: this project -> helpers -> this project"),
+        ("  - local: ../helpers", "  - local: ../inner", "The packages need each other in a circle: helpers -> inner -> helpers"),
+        ("  - git: ../helpers", "  - git: ../helpers", "The package 'helpers' names itself"),
+    ],
+)
+def test_packages_that_need_each_other(tmp_path: Path, packages: str, of_helpers: str, message: str) -> None:
+    repository(tmp_path / "helpers", {**PACKAGE, "packages.yml": f"packages:\n{of_helpers}\n"})
+    package(tmp_path / "inner", {"dbt_project.yml": "name: inner\n", "packages.yml": "packages: [{local: ../helpers}]\n"})
+    with pytest.raises(ProjectError) as caught:
+        deps(project(tmp_path, packages))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("bad-packages", message)
+    assert found.span is not None
+
+
+def test_a_package_that_two_others_need(tmp_path: Path) -> None:
+    package(tmp_path / "helpers")
+    for name in ("a", "b"):
+        package(tmp_path / name, {"dbt_project.yml": f"name: {name}\n", "packages.yml": "packages: [{local: ../helpers}]\n"})
+    assert [one.name for one in deps(project(tmp_path, "  - local: ../a\n  - local: ../b"))] == ["a", "helpers", "b"]
+
+
+@pytest.mark.parametrize(("address", "revision"), [("../nothing", "v1"), ("../helpers", "v2")])
+def test_what_git_says_of_a_package_that_it_cannot_fetch(tmp_path: Path, address: str, revision: str) -> None:
+    repository(tmp_path / "helpers")
+    with pytest.raises(ProjectError) as caught:
+        deps(project(tmp_path, f"  - git: {address}\n    revision: {revision}"))
+    (found,) = caught.value.diagnostics
+    assert found.code == "package-unavailable"
+    says = {"v1": "does not appear to be a git repository", "v2": "couldn't find remote ref v2"}[revision]
+    assert found.message.startswith("git could not fetch the package: ")
+    assert says in found.message
+
+
 def test_a_macro_of_the_project_replaces_one_of_a_package(tmp_path: Path) -> None:
     package(tmp_path / "helpers")
     own = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from mvbuild.adapters.iceberg.jdbc_tables import Statement
 from mvbuild.adapters.iceberg.sqlite import SqliteDatabase
 from mvbuild.cli.main import group
+from mvbuild.ports.catalog import CatalogError
 from unit.worlds import write_project
 
 PROJECT = {
@@ -141,3 +143,22 @@ def test_a_catalog_of_the_older_schema_is_read_as_it_is(tmp_path: Path) -> None:
     assert of.query("SELECT table_name FROM iceberg_tables WHERE iceberg_type = 'VIEW'", {}) == []
     assert of.query("SELECT namespace FROM iceberg_namespace_properties", {}) == ()
     assert path.read_bytes() == before
+
+
+def read_only(*_: object, **__: object) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(CatalogError) as caught:
+        SqliteDatabase(tmp_path / ".mvbuild" / "catalog.db", create=True).prepare()
+    assert str(caught.value) == f"The catalog file catalog.db cannot be made in {tmp_path}/.mvbuild: Read-only file system."
+
+
+def test_a_folder_in_which_no_file_can_be_made(tmp_path: Path) -> None:
+    # The superuser may write anywhere, so the place of the file is taken by a link to nowhere.
+    (tmp_path / "catalog.db").symlink_to(tmp_path / "nowhere" / "catalog.db")
+    with pytest.raises(CatalogError) as caught:
+        SqliteDatabase(tmp_path / "catalog.db", create=True).prepare()
+    assert str(caught.value) == f"The catalog file catalog.db cannot be made in {tmp_path}: unable to open database file."

@@ -63,7 +63,10 @@ class SqliteDatabase:
         except sqlite3.OperationalError as error:
             if "no such" not in str(error):
                 raise
-        self._make_tables()
+        try:
+            self._make_tables()
+        except sqlite3.OperationalError as error:
+            raise self._unwritable(str(error)) from None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -133,11 +136,20 @@ class SqliteDatabase:
         if not self._path.exists():
             # As in PyIceberg, a new file is created if its directory exists; only the embedded catalog creates directories.
             if self._create:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._make_directory()
             elif not self._path.parent.is_dir():
                 raise self._no_directory()
         # isolation_level=None: this module starts transactions, not the driver.
         return sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+
+    def _make_directory(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unwritable(error.strerror or str(error)) from None
+
+    def _unwritable(self, reason: str) -> CatalogError:
+        return CatalogError(f"The catalog file {self._path.name} cannot be made in {self._path.parent}: {reason}.")
 
     def _no_directory(self) -> CatalogError:
         return CatalogError(f"The directory {self._path.parent} of the catalog file {self._path.name} does not exist.", unreachable=True)

@@ -76,6 +76,15 @@ def test_selection_and_rules(tmp_path: Path) -> None:
     assert codes("--select", "nothing") == []
 
 
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    write_project(tmp_path, {"models/m.sql": STAR, "notes.sql": "select 1\n"})
+    result = lint(tmp_path, {}, str(tmp_path / "models/m.sql"), str(tmp_path / "nosuch.sql"))
+    assert result.return_value == 2
+    assert "error[command-line]: There is no file '" in result.stderr
+    assert "--select" in result.stderr
+    assert lint(tmp_path, {}, str(tmp_path / "notes.sql")).return_value == 0
+
+
 def test_fix(tmp_path: Path) -> None:
     result = lint(tmp_path, {"models/m.sql": STAR}, "--fix", "--fail-on", "warning")
     assert (result.return_value, result.stdout) == (0, "")

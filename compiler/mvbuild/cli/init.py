@@ -47,6 +47,8 @@ def command(directory: str, name: str | None, catalog_view: str, template: str) 
     from mvbuild.diagnostics import error
     from mvbuild.schemas.files import write_all
 
+    if not directory:
+        raise click.UsageError("DIRECTORY is empty: leave it out for the current directory")
     root = Path(directory)
     found = [f for f in ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml") if (root / f).exists()]
     if found:

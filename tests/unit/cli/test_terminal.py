@@ -190,6 +190,16 @@ def test_init_names_the_project_after_its_directory(
     assert call("compile", tmp_path / directory, {}, monkeypatch, capsys).exit == 0
 
 
+def test_init_with_an_empty_name_makes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mvbuild", "init", ""])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "error[command-line]: DIRECTORY is empty" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("chosen", ["definition", "storage"])
 def test_init_offers_what_engines_get_from_an_mv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], chosen: str

@@ -1,4 +1,5 @@
-"""World + selection -> the MVs that name a missing column in `partition_by`, `sort_by` or a data test, and must not be computed."""
+"""World + selection -> the MVs that name a missing column in `partition_by`, `sort_by` or a data test, or one of a wrong type, and must not
+be computed."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId
+from mvbuild.lineage.layout_types import mistyped_in_layout
 from mvbuild.lineage.named import misnamed_in_layout, misnamed_in_test
 from mvbuild.project.loaded import DataTest
 
@@ -34,6 +36,8 @@ def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeI
     wrong: dict[NodeId, Diagnostic] = {}
     for node in shaped:
         for diagnostic in misnamed_in_layout(node, names) if (names := columns(node.id)) is not None else ():
+            wrong.setdefault(node.id, diagnostic)
+        for diagnostic in mistyped_in_layout(node, bound.columns.get(node.id, ())):
             wrong.setdefault(node.id, diagnostic)
     for test in tests:
         for diagnostic in misnamed_in_test(graph, test, columns):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mvbuild.diagnostics import ProjectError
+from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.formats.properties import OWNER
 from mvbuild.graph.model import ModelNode
 from mvbuild.lineage.named import misnamed_in_layout
@@ -44,15 +44,26 @@ class PropertyChanges:
 
 
 def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
-    """The layout that the storage table needs for the query's result. Raises ProjectError for a column that the result does not have."""
+    """The layout that the storage table needs for the query's result. Raises ProjectError for a column that the result does not have, or
+    whose type does not fit."""
     config = node.model.config
     names: dict[str, str] = {f["name"].lower(): f["name"] for f in schema["fields"]}
-    wrong = tuple(misnamed_in_layout(node, names.values()))
+    wrong = (*misnamed_in_layout(node, names.values()), *_mistyped(node, schema))
     if wrong:
         raise ProjectError(wrong)
     partition_by = tuple(Partition(column=names[p.column.lower()], transform=_transform(p)) for p in config.partition_by)
     sort_by = tuple(Sort(column=names[s.column.lower()], descending=s.descending, nulls_first=s.nulls_first) for s in config.sort_by)
     return TableLayout(schema=documented(node, schema), partition_by=partition_by, sort_by=sort_by)
+
+
+def _mistyped(node: ModelNode, schema: Schema) -> tuple[Diagnostic, ...]:
+    if not (node.model.config.partition_by or node.model.config.sort_by):
+        return ()
+    # Imported here because most MVs have neither.
+    from mvbuild.lineage.layout_types import mistyped_in_layout
+    from mvbuild.lineage.schemas import of_schema
+
+    return tuple(mistyped_in_layout(node, of_schema(schema)))
 
 
 def storage_properties(node: ModelNode) -> dict[str, str]:

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from mvbuild.adapters.iceberg.layout import _source
 from mvbuild.cli.main import group
-from unit.worlds import Shop, shop
+from mvbuild.lineage.layout_types import mistyped_in_layout
+from mvbuild.lineage.model import Column
+from mvbuild.ports.catalog import CatalogError
+from unit.worlds import Shop, compiled, shop
 
 LOCK = "version: 1\ntables:\n  raw.orders:\n    columns:\n      id: bigint\n"
 STAR = "SELECT * FROM raw.orders\n"
@@ -31,6 +35,11 @@ CASES = {
     ),
     "partition_by": ({"models/m.yml": "models: [{name: m, config: {partition_by: [day(idd)]}}]\n"}, "bad-config", "models/m.yml:1:43"),
     "sort_by": ({"models/m.yml": "models: [{name: m, config: {sort_by: idd}}]\n"}, "bad-config", "models/m.yml:1:38"),
+    "partition_by of another type": (
+        {"models/m.yml": "models: [{name: m, config: {partition_by: [month(id)]}}]\n"},
+        "bad-config",
+        "models/m.yml:1:43",
+    ),
     "partition_by of a folder": ({"mvbuild.yml": "name: shop\nmodels: {+partition_by: idd}\n"}, "bad-config", "mvbuild.yml:2:25"),
 }
 
@@ -49,7 +58,7 @@ def project(root: Path, case: str, sql: str) -> Shop:
 def test_without_a_catalog(case: str, known: str, command: str, tmp_path: Path) -> None:
     _, code, place = CASES[case]
     of = project(tmp_path, case, STAR if known == "by the lock" else WRITTEN)
-    if known == "by the lock":
+    if known == "by the lock" or "type" in case:  # A query does not say the types of its tables.
         of.write({"schemas.lock": LOCK})
     for _ in range(2):
         done = call(of, command)
@@ -125,3 +134,41 @@ def test_a_column_twice(kind: str, tmp_path: Path) -> None:
     assert "duplicate-column" in call(of, "compile").stderr, "neither Spark nor Iceberg writes such a table"
     of.write({"mvbuild.yml": "name: shop\nmodels: {+materialized: ephemeral}\n"})
     assert call(of, "compile").return_value == 0
+
+
+TYPES = ("boolean", "int", "bigint", "float", "double", "decimal(9,2)", "date", "timestamp", "timestamp_ntz", "string", "binary")
+NESTED = ("array<int>", "map<string,int>", "struct<a:int>")
+FORMS = ("c", "year(c)", "month(c)", "day(c)", "hour(c)", "truncate(4, c)", "bucket(4, c)")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_types_of_partitions_are_those_that_the_catalog_takes(form: str, tmp_path: Path) -> None:
+    columns = [Column("c", type_) for type_ in (*TYPES, *NESTED)]
+    graph = compiled(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": f"{{{{ config(partition_by=['{form}']) }}}}\n{WRITTEN}"})
+    node = graph.model("model.shop.m")
+    refused = [column.type for column in columns if [*mistyped_in_layout(node, [column])]]
+    iceberg = {"bigint": "long", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
+    by_the_catalog = []
+    for type_ in TYPES:
+        fields = [{"id": 1, "name": "c", "type": iceberg.get(type_, type_)}]
+        (field,) = node.model.config.partition_by
+        transform = field.transform if field.width is None else f"{field.transform}[{field.width}]"
+        try:
+            _source({"schemas": [{"schema-id": 0, "fields": fields}], "current-schema-id": 0}, "c", transform)
+        except CatalogError:
+            by_the_catalog.append(type_)
+    assert refused == [*by_the_catalog, *NESTED]
+
+
+def test_a_type_that_is_not_known_is_not_called_wrong(tmp_path: Path) -> None:
+    graph = compiled(
+        tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": f"{{{{ config(partition_by=['month(c)'], sort_by=['c']) }}}}\n{WRITTEN}"}
+    )
+    node = graph.model("model.shop.m")
+    assert not [*mistyped_in_layout(node, [Column("c"), Column("d", "string")])]
+    assert not [*mistyped_in_layout(node, [Column("c", "variant")])]
+    (found,) = mistyped_in_layout(node, [Column("c", "string")])
+    assert found.message == "partition_by of 'm' has 'month(c)', which needs a date or a timestamp, but column 'c' is string"
+    assert [d.message for d in mistyped_in_layout(node, [Column("c", "map<string,int>")])][1:] == [
+        "sort_by of 'm' names column 'c', which is map<string,int>"
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from mvbuild.diagnostics import Diagnostic, Note, error
+from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.project.loaded import Deprecation, ModelVersion
 from mvbuild.project.setting import Layer, Setting
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, plain
@@ -39,7 +39,7 @@ def versions_of(node: MapNode, report: list[Diagnostic]) -> Iterator[tuple[MapNo
             file=file.removesuffix(".sql") if isinstance(file, str) else f"{name}_v{value}",
             span=_place(item, "v").span,
         )
-        yield _as_model(node, item), item, version
+        yield _as_model(node, item, report), item, version
 
 
 def default_alias(version: ModelVersion) -> Layer:
@@ -84,21 +84,22 @@ def _latest(node: MapNode, name: str, versions: Sequence[Any], report: list[Diag
     return known
 
 
-def _as_model(node: MapNode, version: MapNode) -> MapNode:
+def _as_model(node: MapNode, version: MapNode, report: list[Diagnostic]) -> MapNode:
     mine = {entry.key: entry for entry in version.entries if entry.key in _OF_A_VERSION}
     replaced = {"data_tests", "tests"} if {"data_tests", "tests"} & mine.keys() else set()
     kept = [entry for entry in node.entries if entry.key not in mine and entry.key not in replaced and entry.key != "columns"]
-    columns = Entry("columns", node.span, ListNode(tuple(_columns(node, version)), node.span))
+    columns = Entry("columns", node.span, ListNode(tuple(_columns(node, version, report)), node.span))
     return MapNode((*kept, *mine.values(), columns), node.span)
 
 
-def _columns(node: MapNode, version: MapNode) -> Iterator[Node]:
+def _columns(node: MapNode, version: MapNode, report: list[Diagnostic]) -> Iterator[Node]:
     """Those of the model that the version includes, and its own. Without `include`, it includes all."""
     own, exclude = [], list[str]()
     include: Any = "all"
     for item in _maps(version, "columns"):
         keys = plain(item)
         if "include" in keys or "exclude" in keys:
+            report.extend(_undeclared(node, item))
             include = keys.get("include") or ("all" if "include" not in keys else [])
             exclude = [str(name) for name in keys.get("exclude") or ()]
         else:
@@ -110,6 +111,19 @@ def _columns(node: MapNode, version: MapNode) -> Iterator[Node]:
         if name not in names and (wanted is None or name in wanted):
             yield item
     yield from own
+
+
+def _undeclared(node: MapNode, item: MapNode) -> Iterator[Diagnostic]:
+    """Names in `include` and `exclude` that the model does not declare."""
+    declared = {str(plain(column).get("name")).lower(): str(plain(column).get("name")) for column in _maps(node, "columns")}
+    for key in ("include", "exclude"):
+        listed = _place(item, key)
+        for named in listed.items if listed is not item and isinstance(listed, ListNode) else ():
+            name = str(plain(named))
+            if name.lower() not in declared:
+                message = f"'{plain(node)['name']}' declares no column '{name}' to {key}"
+                help = did_you_mean(name, declared.values()) or "Declare it under the `columns:` of the model."
+                yield error("unknown-column", message, named.span, help=help)
 
 
 def _place(node: MapNode, key: str) -> Node:

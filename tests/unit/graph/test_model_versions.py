@@ -107,6 +107,8 @@ def test_without_latest_version_the_highest_is(tmp_path: Path) -> None:
             "'latest_version' of 'people' is 9, which is not one of its versions",
         ),
         ({"models/people.yml": YAML.replace("v: 3", "v: 2")}, "Duplicate version 2 of 'people'"),
+        ({"models/people.yml": YAML.replace("exclude: [country]", "exclude: [contry]")}, "'people' declares no column 'contry' to exclude"),
+        ({"models/people.yml": YAML.replace("include: [id]", "include: [ID, nr]")}, "'people' declares no column 'nr' to include"),
         ({"models/people_v2.sql": "SELECT 1 AS id\n"}, "Duplicate model name 'people"),
         ({"models/people.yml": YAML.replace("2020-05-01", "soon")}, "'deprecation_date' must be a date"),
         ({"seeds/people.csv": "id\n1\n"}, "Duplicate model name 'people'"),
@@ -115,6 +117,21 @@ def test_without_latest_version_the_highest_is(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path, files: dict[str, str], message: str) -> None:
     found = refused(tmp_path, files)
     assert any(message in said for _, said in found), found
+
+
+def test_the_place_of_an_unknown_column_of_a_version(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        project(tmp_path, {"models/people.yml": YAML.replace("exclude: [country]", "exclude: [contry]")})
+    (found,) = caught.value.diagnostics
+    assert (found.code, str(found.span), found.help) == ("unknown-column", "models/people.yml:15:44", "Did you mean 'country'?")
+
+
+@pytest.mark.parametrize("name", ["people_v1", "PEOPLE_V1", "people_old"])
+def test_the_name_of_a_versions_file_is_not_a_model(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        project(tmp_path, {"models/x.sql": f"SELECT id FROM {{{{ ref('{name}') }}}}\n"})
+    (found,) = caught.value.diagnostics
+    assert (found.message, found.help) == (f"Unknown model or seed '{name}'", "Write ref('people', v=1).")
 
 
 def test_reads_of_a_deprecated_version_are_warnings(tmp_path: Path) -> None:

@@ -161,11 +161,20 @@ class TemplateNames:
         elif version is not None and (name.lower() in self._models or name.lower() in self._versions):
             return self._ref_version(names, name, str(version))
         elif name.lower() not in self._models:
-            help = did_you_mean(name, (known for known in self._models.values() if known.lower() in self._models))
+            near = did_you_mean(name, (known for known in self._models.values() if known.lower() in self._models))
+            help = self._as_version(name) or near
             self._record("unresolved-ref", f"Unknown model or seed '{name}'", "ref", name, help)
         found = placeholder.for_ref(self._models.get(name.lower(), name))
         self.current.asked.append(("ref", names, found))
         return found
+
+    def _as_version(self, name: str) -> str:
+        """How to write a version that is called by the name of its file or table; empty if it is none."""
+        versions = (model.version for model in self._project.models if model.version is not None)
+        for one in versions:
+            if name.lower() in (one.file.lower(), one.name.lower(), f"{one.model}_v{one.v}".lower()):
+                return f"Write ref('{one.model}', v={one.v!r})."
+        return ""
 
     def _ref_version(self, names: tuple[str, ...], name: str, version: str) -> str:
         known = self._versions.get(name.lower(), {})

@@ -41,7 +41,9 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
     bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
     problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
-    typed = [p for node in nodes if isinstance(node, ModelNode) and node.storage for p in mistyped_in_layout(node, columns.get(node.id, ()))]
+    typed = [
+        p for node in nodes if isinstance(node, ModelNode) and node.storage for p in mistyped_in_layout(node, columns.get(node.id, ()))
+    ]
     named = misnamed(graph, lambda id: [c.name for c in columns[id]] if id in columns else None, {node.id for node in nodes})
     return replace(bound, diagnostics=(*bound.diagnostics, *problems, *named, *typed))
 

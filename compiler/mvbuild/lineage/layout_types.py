@@ -41,7 +41,9 @@ def mistyped_in_layout(node: ModelNode, columns: Iterable[Column]) -> Iterator[D
         type_ = types.get(field.column.lower())
         needed = _needed(field.transform, type_) if type_ is not None else ""
         if needed:
-            what = f"partition_by of '{node.model.name}' has {_written(field)}, which needs {needed}, but column '{field.column}' is {type_}"
+            what = (
+                f"partition_by of '{node.model.name}' has {_written(field)}, which needs {needed}, but column '{field.column}' is {type_}"
+            )
             help = f"Change the type of '{field.column}' with CAST, or partition by something else."
             yield error("bad-config", what, config.spans.get("partition_by"), help=help)
     for sort in config.sort_by:

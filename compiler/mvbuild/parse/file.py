@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mvbuild.cache.codec import Codec, Uncacheable
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.diagnostics.causes import UNSET
 from mvbuild.parse.model import Asked, Query, Read, TimeTravel
 from mvbuild.parse.templates import Templates
 from mvbuild.project.setting import Layer, Setting
@@ -39,7 +40,6 @@ def key_of(file: SourceFile, own: Own | None) -> str:
 
 def parse_file(file: SourceFile, own: Own | None, templates: Templates) -> ParsedFile:
     from mvbuild.parse.sql import parse_query
-    from mvbuild.parse.sql_slips import COMMA
 
     rendered = templates.render(file, own)
     query, wrong = parse_query(rendered.text, templates.names_in_text(own, rendered.layers)) if rendered.text else (None, ())
@@ -49,11 +49,19 @@ def parse_file(file: SourceFile, own: Own | None, templates: Templates) -> Parse
         text=rendered.text,
         has_text=rendered.text is not None,
         rendering=rendered.diagnostics,
-        # If a value of the template is missing, a comma may be followed by nothing.
-        sql=wrong if not rendered.diagnostics else tuple(d for d in wrong if COMMA not in d.message),
+        sql=_own_errors(wrong, rendered.diagnostics),
         asked=rendered.asked,
         is_plain=rendered.is_plain,
     )
+
+
+def _own_errors(wrong: tuple[Diagnostic, ...], rendering: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """Without the errors that the SQL may have only because a value of the template is missing in it."""
+    from mvbuild.parse.sql_slips import COMMA
+
+    if any(d.code in UNSET for d in rendering):
+        return ()
+    return wrong if not rendering else tuple(d for d in wrong if COMMA not in d.message)
 
 
 def dumped(parsed: ParsedFile, file: SourceFile, templates: Templates) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.diagnostics.causes import without_unset
 from mvbuild.parse.file import ParsedFile
 from mvbuild.parse.files import Task, parse_files
 from mvbuild.parse.generic_tests import Tested, TestKey, at_the_use, custom_uses, template_of, unknown_kind
@@ -132,6 +133,7 @@ def parse_text(name: str, sql: str) -> Query:
 
 def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
     config, problems = model_config((*model.layers, *file.layers))
+    problems = without_unset(problems, file.rendering)
     if not config.enabled and file.has_text:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     parsed, query = None, file.query
@@ -164,7 +166,7 @@ def _is_disabled(layers: Iterable[Layer]) -> bool:
 
 def _test(file: SourceFile, found: ParsedFile) -> _Outcome:
     settings = {key: setting for layer in found.layers for key, setting in layer.items()}
-    problems = tuple(_test_problems(settings))
+    problems = without_unset(_test_problems(settings), found.rendering)
     if "enabled" in settings and settings["enabled"].value is False:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     query = found.query

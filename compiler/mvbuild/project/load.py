@@ -10,6 +10,7 @@ from typing import Any
 
 from mvbuild.cache.store import FILE, Cache
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
+from mvbuild.diagnostics.causes import first_causes
 from mvbuild.project.custom_tests import custom_tests, problems
 from mvbuild.project.docs_blocks import DocsBlocks, docs_blocks
 from mvbuild.project.documents import read_documents
@@ -167,7 +168,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         cache=opened.cache,
     )
     if report:
-        raise ProjectError(_each_once(report))
+        raise ProjectError(first_causes([*_each_once(report)]))
     return loaded
 
 

@@ -671,6 +671,34 @@ def test_all_errors_of_a_stage_are_told_at_once(
     assert outcome.stderr.endswith("6 errors\n")
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"models/m.sql": "select 1 as a where {{ var('unset') }} and 1 = 1\n"}, ["missing-var at models/m.sql:1:28"]),
+        ({"models/m.sql": "{{ env_var('UNSET') }}\n"}, ["missing-env-var at models/m.sql:1:12"]),
+        ({"models/m.sql": "{{ config(enabled=var('unset')) }} select 1 as a\n"}, ["missing-var at models/m.sql:1:23"]),
+        ({"tests/t.sql": "{{ config(enabled=var('unset')) }} select 1 as a\n"}, ["missing-var at tests/t.sql:1:23"]),
+        (
+            {"models/m.sql": "select 1 as a", "models/m.yml": "models: [{name: m, config: {enabled: \"{{ var('unset') }}\"}}]\n"},
+            ["missing-var at models/m.yml:1:38"],
+        ),
+        (
+            {"models/m.sql": "select 1 as a", "models/m.yml": "models: [{name: m, deprecation_date: 2020-13-01}]\n"},
+            ["yaml-syntax at models/m.yml:1:38"],
+        ),
+        (
+            {"models/m.sql": "{{ config(enabled=var('unset'), tags=5) }} select 1 as a\n"},
+            ["missing-var at models/m.sql:1:23", "wrong-type at models/m.sql:1:38"],
+        ),
+    ],
+)
+def test_one_mistake_is_one_error(
+    files: dict[str, str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay_out(tmp_path, files)
+    assert findings(call("compile", tmp_path, {}, monkeypatch, capsys).stderr) == expected
+
+
 def test_a_megabyte_of_sql_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     lay_out(tmp_path, model(f"select '{'x' * 1_000_000}' as a\n-- {'y' * 100_000}\nfrom t where «»\n"))
     outcome = call("compile", tmp_path, {}, monkeypatch, capsys)

@@ -175,7 +175,11 @@ def test_a_package_of_a_package(tmp_path: Path) -> None:
     [
         ("  - local: .", "", "This project names itself as a package"),
         ("  - local: ../helpers", "  - local: ../helpers", "The package 'helpers' names itself"),
-        ("  - local: ../helpers", "  - local: ../shop", "The packages need each other in a circle: this project -> helpers -> this project"),
+        (
+            "  - local: ../helpers",
+            "  - local: ../shop",
+            "The packages need each other in a circle: this project -> helpers -> this project",
+        ),
         ("  - local: ../helpers", "  - local: ../inner", "The packages need each other in a circle: helpers -> inner -> helpers"),
         ("  - git: ../helpers", "  - git: ../helpers", "The package 'helpers' names itself"),
     ],

@@ -153,7 +153,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Path, "mkdir", read_only)
     with pytest.raises(CatalogError) as caught:
         SqliteDatabase(tmp_path / ".mvbuild" / "catalog.db", create=True).prepare()
-    assert str(caught.value) == f"The catalog file catalog.db cannot be made in {tmp_path}/.mvbuild: Read-only file system."
+    assert str(caught.value) == f"The catalog file catalog.db cannot be created in {tmp_path}/.mvbuild: Read-only file system."
 
 
 def test_a_folder_in_which_no_file_can_be_made(tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_a_folder_in_which_no_file_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "catalog.db").symlink_to(tmp_path / "nowhere" / "catalog.db")
     with pytest.raises(CatalogError) as caught:
         SqliteDatabase(tmp_path / "catalog.db", create=True).prepare()
-    assert str(caught.value) == f"The catalog file catalog.db cannot be made in {tmp_path}: unable to open database file."
+    assert str(caught.value) == f"The catalog file catalog.db cannot be created in {tmp_path}: unable to open database file."

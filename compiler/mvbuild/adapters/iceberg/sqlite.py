@@ -149,7 +149,7 @@ class SqliteDatabase:
             raise self._unwritable(error.strerror or str(error)) from None
 
     def _unwritable(self, reason: str) -> CatalogError:
-        return CatalogError(f"The catalog file {self._path.name} cannot be made in {self._path.parent}: {reason}.")
+        return CatalogError(f"The catalog file {self._path.name} cannot be created in {self._path.parent}: {reason}.")
 
     def _no_directory(self) -> CatalogError:
         return CatalogError(f"The directory {self._path.parent} of the catalog file {self._path.name} does not exist.", unreachable=True)

@@ -173,6 +173,8 @@ def test_hooks_run_on_the_files_that_were_changed(
     def linted(files: str) -> Outcome:
         return call(f"{lint} {files}", checkout, {}, monkeypatch, capsys)
 
+    for name in ("README.md", "elsewhere.sql"):
+        (checkout / name).touch()
     assert "limit-without-order" in linted(" ".join(names)).stdout
     for files in ("shop/models/a.sql", "README.md elsewhere.sql"):
         assert (linted(files).exit, linted(files).stdout) == (0, "")

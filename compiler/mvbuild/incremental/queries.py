@@ -117,6 +117,7 @@ def _without_case(node: exp.Expr) -> exp.Expr:
 def _ordered(ordered: exp.Expr, block: Block, written: Mapping[exp.Expr, str]) -> exp.Expr:
     """A part of ORDER BY, over the columns of the result: their names, their places, or what they are computed from."""
     made = ordered.copy()
+    made.set("this", made.this.unnest())
     if isinstance(made.this, exp.Literal) and not made.this.is_string:
         made.set("this", column(block.columns[int(made.this.name) - 1][1]))
         return made

@@ -61,15 +61,15 @@ CODES: Mapping[str, tuple[str, str]] = {
     "nan-or-negative-zero": (
         "A row with NaN or -0.0 changed, in a column that the query compares. Iceberg skips files by their bounds, so which of such rows "
         "Spark returns depends on the files.",
-        "Replace NaN and -0.0 where the base table is written, or use decimals.",
+        "Replace NaN and -0.0 where the base table is written, or use decimals. With incremental_strict, run it once with --full-refresh.",
     ),
     "limit": (
-        "LIMIT below another operator, OFFSET, and an order by columns that the result does not have depend on all rows.",
-        "Select the columns of ORDER BY, or leave the limit to the query that reads the MV.",
+        "LIMIT below another operator, OFFSET, and an order by anything but columns of the result depend on all rows.",
+        "Select what you sort by, sort by its name, or leave the limit to the query that reads the MV.",
     ),
     "first-rows-removed": (
         "More of the first rows were removed than others came before the last one, and the next ones are not stored.",
-        "Nothing to do: the next refreshes can be incremental again.",
+        "Nothing to do: the next refreshes can be incremental again. With incremental_strict, run it once with --full-refresh.",
     ),
     "window-without-partition": ("A window function without PARTITION BY depends on all rows.", "Add PARTITION BY."),
     "scalar-subquery-changed": (

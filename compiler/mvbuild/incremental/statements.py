@@ -98,7 +98,7 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     if isinstance(write, Exchange):
         return _exchange(rewrite, write, stored)
     if isinstance(write, Top):
-        return _top(rewrite, FirstRows(write, rewrite.outputs, stored))
+        return _top(rewrite, write, stored)
     assert isinstance(write, Bag), write
     return _bag(rewrite, write, stored)
 
@@ -190,6 +190,35 @@ def _exchange(rewrite: Rewrite, write: Exchange, stored: Stored) -> Difference:
 
 
 def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
+    ctes, plus, minus = _changes(rewrite, write, stored)
+    gone = None
+    if minus is not None:
+        went = minus.ref.columns
+        held = restricted(stored.scan, [Key(column(own), name) for own, name in zip(stored.values, went, strict=True)], minus.ref)
+        both = paired(stored, (held, stored.values, "stored_copy"), (minus.ref, went, "went_copy"), "inner")
+        found = Project(both, tuple(Item(name, column(name)) for name in stored.at))
+        positions = Cte("gone", found)
+        ctes = (*ctes, positions)
+        gone = positions.ref
+    return Difference(ctes=ctes, gone=gone, came=plus.ref if plus else None, removes=minus)
+
+
+def _top(rewrite: Rewrite, write: Top, stored: Stored) -> Difference:
+    ctes, plus, minus = _changes(rewrite, write, stored)
+    names = tuple(name for name, _ in rewrite.outputs)
+    first = FirstRows(stored, plus, minus, write.order, names, write.count)
+    ranked = first.ranked()
+    outputs = tuple(zip(first.columns, stored.columns, strict=True))
+    found = _exchange(replace(rewrite, ctes=(*ctes, ranked), outputs=outputs), Exchange(first.rows(ranked), None), stored)
+    if minus is None:
+        return found
+    assert found.gone is not None
+    expected = first.expected(found.gone, ranked, next(cte for cte in found.ctes if cte.name == _ROWS))
+    return replace(found, ctes=(*found.ctes, expected), removes=expected, mismatch=MISMATCH)
+
+
+def _changes(rewrite: Rewrite, write: Bag | Top, stored: Stored) -> tuple[tuple[Cte, ...], Cte | None, Cte | None]:
+    """The rows that are added and those that are removed, without those on both sides; and the statements that have them."""
     ctes = list(rewrite.ctes)
     plus, minus = (
         Cte(name, values_of(side, rewrite.outputs, prefix)) if side is not None else None
@@ -200,28 +229,7 @@ def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
         made = _net_with_zeros(stored, plus, minus) if any(map(has_zeros, stored.types.values())) else _net(plus, minus)
         ctes.extend(made)
         plus, minus = made[-2:]
-    gone = None
-    if minus is not None:
-        went = minus.ref.columns
-        held = restricted(stored.scan, [Key(column(own), name) for own, name in zip(stored.values, went, strict=True)], minus.ref)
-        both = paired(stored, (held, stored.values, "stored_copy"), (minus.ref, went, "went_copy"), "inner")
-        found = Project(both, tuple(Item(name, column(name)) for name in stored.at))
-        positions = Cte("gone", found)
-        ctes.append(positions)
-        gone = positions.ref
-    return Difference(ctes=tuple(ctes), gone=gone, came=plus.ref if plus else None, removes=minus)
-
-
-def _top(rewrite: Rewrite, first: FirstRows) -> Difference:
-    minus = first.minus()
-    ctes = (*rewrite.ctes, minus) if minus is not None else rewrite.ctes
-    outputs = tuple(zip(first.columns, first.stored.columns, strict=True))
-    found = _exchange(replace(rewrite, ctes=ctes, outputs=outputs), Exchange(first.rows(minus), None), first.stored)
-    if minus is None:
-        return found
-    assert found.gone is not None
-    expected = first.expected(found.gone, next(cte for cte in found.ctes if cte.name == _ROWS))
-    return replace(found, ctes=(*found.ctes, expected), removes=expected, mismatch=MISMATCH)
+    return tuple(ctes), plus, minus
 
 
 def _net(plus: Cte, minus: Cte) -> tuple[Cte, ...]:

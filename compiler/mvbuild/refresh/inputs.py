@@ -35,7 +35,7 @@ from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import KEYS, Cte
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
-from mvbuild.incremental.inputs import Input, columns_read, total
+from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.row_query import RowQuery
 from mvbuild.incremental.sizes import LITTLE
@@ -47,6 +47,7 @@ from mvbuild.refresh.change_sql import change_sql
 from mvbuild.refresh.near_rows import NearRows
 from mvbuild.refresh.net_change import is_comparable, net_side, net_sql
 from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.skipped_values import compared_floats
 from mvbuild.refresh.sql import pinned_table
 from mvbuild.refresh.staging_area import StagingArea
 
@@ -138,7 +139,10 @@ class RefreshInputs:
                 continue
             staged = self.session.catalog.changes.stage(change, self.session.new_scratch)
             self.scratch.extend(staged.tables)
-            self._define_change(leaf, change, change_sql(staged, columns))
+            plus, minus = change_sql(staged, columns)
+            if self._is_auxiliary_view(leaf):
+                plus, minus = (_opaque(f"({side})", self._types(leaf)) if side is not None else None for side in (plus, minus))
+            self._define_change(leaf, change, (plus, minus))
 
     def source(self, read: Scan | Ref) -> str:
         if isinstance(read, Ref):
@@ -153,17 +157,8 @@ class RefreshInputs:
                 return name
             columns = ", ".join(map(quote, sorted(self._used(read.leaf))))
             return f"(SELECT {columns} FROM {self._at(one.pin)} WHERE false)"
-        if one.is_auxiliary_view and read.version == "new":
-            return self._auxiliary_view(one)
-        return self._at(replace(one.pin, snapshot_id=one.old) if read.version == "old" else one.pin, own=one.leaf.travel is not None)
-
-    def _auxiliary_view(self, one: Input) -> str:
-        """Conditions on its floats are left to Spark: Iceberg would skip files with NaN and -0.0, which the query without the view has."""
-        names, table = {field["name"]: field["type"] for field in one.schema["fields"]}, self._at(one.pin)
-        if not {"float", "double"} & {type_ for type_ in names.values() if isinstance(type_, str)}:
-            return table
-        columns = (f"nanvl({quote(n)}, {quote(n)}) AS {quote(n)}" if t in ("float", "double") else quote(n) for n, t in names.items())
-        return f"(SELECT {', '.join(columns)} FROM {table})"
+        table = self._at(replace(one.pin, snapshot_id=one.old) if read.version == "old" else one.pin, own=one.leaf.travel is not None)
+        return _opaque(table, {field["name"]: field["type"] for field in one.schema["fields"]}) if one.is_auxiliary_view else table
 
     def _at(self, pin: Pin, *, own: bool = False) -> str:
         return pinned_table(pin, self.session.schema_pin, own_version=own)
@@ -188,7 +183,9 @@ class RefreshInputs:
     def near(self) -> NearRows:
         """Reads the rows of large tables within bounds."""
         assert self.choice.inputs is not None
-        return NearRows(self.session.catalog.changes, self.choice.inputs.inputs, self._supply_near)
+        inputs = self.choice.inputs.inputs
+        floats = compared_floats(self.choice.shape, inputs) if self.choice.shape is not None else {}
+        return NearRows(self.session.catalog.changes, inputs, self._supply_near, floats)
 
     def _supply_near(self, rows: Any) -> Ref:
         found = Ref(f"near_{len(self.made)}", tuple(rows.column_names))
@@ -294,6 +291,10 @@ class RefreshInputs:
         types = {field["name"]: field["type"] for field in self.choice.inputs.inputs[leaf].schema["fields"]}
         return {name: types[name] for name in sorted(self._used(leaf))}
 
+    def _is_auxiliary_view(self, leaf: int) -> bool:
+        assert self.choice.inputs is not None
+        return self.choice.inputs.inputs[leaf].is_auxiliary_view
+
     def _used(self, leaf: int) -> frozenset[str]:
         shape = self.choice.shape
         assert shape is not None
@@ -397,3 +398,12 @@ class RefreshInputs:
         if cte.name in ("minus", "net_minus"):
             return cte.relation.columns
         return ()
+
+
+def _opaque(table: str, types: Mapping[str, Any]) -> str:
+    """Rows of an auxiliary view. Conditions on its floats are left to Spark: Iceberg would skip files with NaN and -0.0, which the query
+    without the view has."""
+    if not {"float", "double"} & {type_ for type_ in types.values() if isinstance(type_, str)}:
+        return table
+    columns = (f"nanvl({quote(n)}, {quote(n)}) AS {quote(n)}" if t in ("float", "double") else quote(n) for n, t in types.items())
+    return f"(SELECT {', '.join(columns)} FROM {table})"

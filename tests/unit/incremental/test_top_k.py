@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.first_rows import FirstRows
@@ -66,6 +67,21 @@ def test_a_storage_with_fewer_rows_has_all(new: tuple[tuple[Any, ...], ...]) -> 
     assert case.is_full(case.refreshed("top-k"))
 
 
+def test_parentheses_around_the_number_of_a_column() -> None:
+    query = "SELECT k, v FROM {a} ORDER BY (2) DESC, (1) LIMIT 2"
+    case = after(query, B, C, D, (5, 6, None))
+    assert case.is_full(case.refreshed("top-k"))
+
+
+def test_a_removed_row_that_the_storage_should_have() -> None:
+    """Its value was another one: what else is stored may be wrong too."""
+    case = after("SELECT k, v FROM {a} ORDER BY k LIMIT 3", B, C, D)
+    case.connection.execute("UPDATE storage SET c1 = 99 WHERE c0 = 1")
+    with pytest.raises(Refused) as caught:
+        case.refreshed("top-k")
+    assert caught.value.code == "first-rows-removed"
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -74,7 +90,9 @@ def test_a_storage_with_fewer_rows_has_all(new: tuple[tuple[Any, ...], ...]) -> 
         ("SELECT k FROM {a} LIMIT 2", "limit"),
         ("SELECT k FROM {a}", "no-limit"),
         ("SELECT k FROM (SELECT k FROM {a} ORDER BY k LIMIT 2) AS a WHERE k > 1", "no-limit"),
-        ("SELECT k, t FROM {a} ORDER BY t > {today}, k LIMIT 2", "clock-moved"),
+        ("SELECT k, t FROM {a} ORDER BY t > {today}, k LIMIT 2", "limit"),
+        ("SELECT k, v FROM {a} ORDER BY v * 2, k LIMIT 2", "limit"),
+        ("SELECT k, v FROM {a} ORDER BY ALL LIMIT 2", "limit"),
     ],
 )
 def test_what_is_not_stored_in_order_is_refused(query: str, code: str) -> None:
@@ -115,17 +133,16 @@ def test_random_queries() -> None:
 
 
 def rows_after_the_last_one_count(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FirstRows, "_before_the_last", lambda _, rows: rows)
+    patch.setattr(FirstRows, "_is_before_the_rest", lambda _: exp.true())
 
 
 def too_few_rows_are_enough(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FirstRows, "expected", lambda _, gone, __: Cte("expected", gone))
+    patch.setattr(FirstRows, "expected", lambda _, gone, *__: Cte("expected", gone))
 
 
 def a_storage_is_always_full(patch: pytest.MonkeyPatch) -> None:
     """Rows that come after the last one of a storage with fewer rows are left out."""
-    true = FirstRows._before_the_last
-    patch.setattr(FirstRows, "_before_the_last", lambda self, rows: true(replace(self, write=replace(self.write, count=0)), rows))
+    patch.setattr(FirstRows, "_has_all", lambda _: exp.false())
 
 
 @pytest.mark.proof

@@ -58,7 +58,8 @@ def _text(value: Any, type_: str) -> Any:
         from pyiceberg.utils.datetime import days_to_date
 
         return days_to_date(value)
-    if isinstance(value, str) and "\ufffd" in value:
+    # The second one if the bound was cut off there.
+    if isinstance(value, str) and not {"\ufffd", "\ufffe"}.isdisjoint(value):
         raise ValueError("bytes that are not valid text, which have another order")
     if isinstance(value, str | Decimal | int):
         return value

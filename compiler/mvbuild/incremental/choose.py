@@ -14,7 +14,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Join, Scan, walk
 from mvbuild.incremental.choice import NO_CHANGE, Considered, StrategyChoice
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
-from mvbuild.incremental.experience import corrections
+from mvbuild.incremental.experience import corrections, often_falls_short
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.key_ranges import Ranges, without_empty
 from mvbuild.incremental.narrowed_joins import with_narrowed_joins
@@ -170,12 +170,16 @@ class _Choosing:
 
     def _cheapest(self, changes: Mapping[int, TableChange], *, is_proven: bool, without: Collection[str] = ()) -> StrategyChoice:
         known = self._sizes_of(changes)
-        full, factors = full_cost(self.shape.root, known), corrections(history(self.storage))
+        past = history(self.storage)
+        full, factors = full_cost(self.shape.root, known), corrections(past)
         case = self._case(known)
         possible: dict[str, tuple[Rewrite, Difference, Cost]] = {}
         against: list[Considered] = []
         for name, strategy in STRATEGIES.items():
             if name in without:
+                continue
+            if name in MAY_FALL_SHORT and self.question.policy == "auto" and often_falls_short(past):
+                against.append(Considered(strategy=name, code="first-rows-removed", message="it was not enough in recent refreshes"))
                 continue
             try:
                 made = strategy(case)

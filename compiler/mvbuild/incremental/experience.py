@@ -7,7 +7,7 @@ strategies matters for a choice, so nothing is corrected before both kinds of re
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from mvbuild.incremental.strategies import FULL
@@ -15,16 +15,22 @@ from mvbuild.storage.history import PastRefresh
 
 ENOUGH, LAST = 2, 5
 """How many refreshes of a kind are needed, and how many count."""
+_AFTER_AN_ATTEMPT = ("first-rows-removed", "nan-or-negative-zero", "incremental-failed", "round-trip-unproven")
 LOWEST, HIGHEST = 0.5, 2.0
 """One more user of the machine at the wrong time must not change every later choice."""
+
+
+def often_falls_short(past: Sequence[PastRefresh]) -> bool:
+    """Whether the first rows of an MV are removed so often that looking among the stored ones does not pay."""
+    return sum(one.reason == "first-rows-removed" for one in past[-LAST:]) >= ENOUGH
 
 
 def corrections(past: Iterable[PastRefresh]) -> dict[str, float]:
     """Strategy -> the factor by which its estimate is multiplied; oldest refresh first."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for one in past:
-        # A refresh from auxiliary views is another query.
-        if one.seconds and one.expected_seconds and not one.auxiliary_views:
+        # A refresh from auxiliary views is another query, and one after an attempt took longer than a full one.
+        if one.seconds and one.expected_seconds and not one.auxiliary_views and one.reason not in _AFTER_AN_ATTEMPT:
             ratios[one.strategy].append(one.seconds / one.expected_seconds)
     known = {strategy: median(found[-LAST:]) for strategy, found in ratios.items() if len(found) >= ENOUGH}
     full = known.pop(FULL, None)

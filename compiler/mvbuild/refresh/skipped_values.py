@@ -1,4 +1,4 @@
-"""Rows that are read without Iceberg's conditions -> whether one has a value for which Iceberg skips files in another way than Spark compares.
+"""Rows that are read without Iceberg's conditions -> whether one has a value for which Iceberg skips files, and Spark compares differently.
 
 For Spark NaN is larger than any number, and -0.0 equals 0.0. The bounds of a file have no NaN, and -0.0 is less than 0.0 there. So whether
 a query with `x > 0.1` returns a row of NaN depends on the other rows of its file, and a change that is computed from its rows alone could

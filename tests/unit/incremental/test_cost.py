@@ -9,7 +9,7 @@ import pytest
 
 from mvbuild.incremental.choose import _Choosing
 from mvbuild.incremental.cost import Cost
-from mvbuild.incremental.experience import HIGHEST, corrections
+from mvbuild.incremental.experience import HIGHEST, corrections, often_falls_short
 from mvbuild.incremental.fixed_costs import Steps, steps_of, steps_of_full
 from mvbuild.incremental.samples import case
 from mvbuild.incremental.statements import by_value, difference
@@ -69,8 +69,8 @@ def test_a_full_diff_may_cost_more_for_the_mvs_that_read_this_one() -> None:
     assert chosen(10, merge=9, full_diff=16) == "full"
 
 
-def past(strategy: str, seconds: float | None, expected: float | None, views: int = 0) -> Any:
-    return SimpleNamespace(strategy=strategy, seconds=seconds, expected_seconds=expected, auxiliary_views=views)
+def past(strategy: str, seconds: float | None, expected: float | None, views: int = 0, reason: str = "") -> Any:
+    return SimpleNamespace(strategy=strategy, seconds=seconds, expected_seconds=expected, auxiliary_views=views, reason=reason)
 
 
 def test_only_a_difference_between_strategies_is_corrected() -> None:
@@ -86,6 +86,21 @@ def test_nothing_is_corrected_before_both_kinds_were_seen_twice() -> None:
 
 def test_refreshes_from_auxiliary_views_do_not_count() -> None:
     assert corrections([past("merge", 9, 1, views=2)] * 5 + [past("full", 1, 1)] * 2) == {}
+
+
+def test_full_refreshes_after_an_attempt_do_not_count() -> None:
+    attempts = [past("full", 9, 1, reason="first-rows-removed")] * 5
+    assert corrections([*[past("top-k", 1, 1)] * 2, *attempts]) == {}
+
+
+def test_a_strategy_that_often_falls_short() -> None:
+    right, short = past("top-k", 1, 1), past("full", 1, 1, reason="first-rows-removed")
+    assert [often_falls_short(of) for of in ([right] * 9, [short], [short, right, short], [short, short, *[right] * 5])] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_the_last_refreshes_count_and_one_is_not_enough_to_go_far() -> None:

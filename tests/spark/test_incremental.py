@@ -46,7 +46,8 @@ FILES = {
     "mvbuild.yml": "name: inc\nmodels: {+refresh_policy: incremental, +namespace: mart}\n",
     "models/all.yml": f"models:\n  - {{name: daily, config: {{partition_by: ['month(day)'], table_properties: {COPY_ON_WRITE}}}}}\n"
     f"  - {{name: per_k_in_file, config: {{storage: {{format: metadata-file}}, table_properties: {COPY_ON_WRITE}}}}}\n"
-    f"  - {{name: named_in_copies, config: {{table_properties: {COPY_ON_WRITE}}}}}\n",
+    f"  - {{name: named_in_copies, config: {{table_properties: {COPY_ON_WRITE}}}}}\n"
+    "  - {name: first_totals, config: {auxiliary_views: never}}\n",
     **{f"models/{name}.sql": sql + "\n" for name, sql in {**QUERIES, **CHILDREN}.items()},
 }
 NAMES = (*QUERIES, *CHILDREN)

@@ -60,9 +60,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The longest files first: a process that gets one of them last works alone while the other waits. pytest-xdist keeps this order because
     of `--no-loadscope-reorder` in pyproject.toml. Of the proofs, those of the share."""
     items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
-    proofs = [(item, mark) for item in items if (mark := item.get_closest_marker("proof"))]
-    numbers = dealt((item.path if mark.kwargs.get("together") else None for item, mark in proofs), SHARE.count)
-    others = {item for (item, _), number in zip(proofs, numbers, strict=True) if number != SHARE.number}
+    proofs = [item for item in items if item.get_closest_marker("proof")]
+    numbers = dealt((item.path for item in proofs), SHARE.count)
+    others = {item for item, number in zip(proofs, numbers, strict=True) if number != SHARE.number}
     if others:
         config.hook.pytest_deselected(items=list(others))
         items[:] = [item for item in items if item not in others]

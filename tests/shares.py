@@ -1,6 +1,6 @@
-"""MVBUILD_PROOF_SHARE=2/5 -> every fifth proof, from the second one. Without it, all proofs run.
+"""MVBUILD_PROOF_SHARE=2/5 -> the proofs of every fifth file, from the second one. Without it, all proofs run.
 
-`.ci/run` runs another share each day, so that all proofs run in any five days. The header of every run prints the share, so that you can run it again.
+`.ci/run` runs another share each day, so that all proofs run in about five days. The header of every run prints the share, so that you can run it again.
 """
 
 from __future__ import annotations
@@ -27,17 +27,11 @@ def parsed(text: str) -> Share:
     return share
 
 
-def dealt(groups: Iterable[Hashable], count: int) -> Iterator[int]:
-    """The number of the share of each test, of which those of one group are together. A group of None is a test of its own."""
-    dealt_groups: dict[Hashable, int] = {}
-    tests = 0
-    for group in groups:
-        if group is None or group not in dealt_groups:
-            tests += 1
-            number = (tests - 1) % count + 1
-            if group is not None:
-                dealt_groups[group] = number
-        yield number if group is None else dealt_groups[group]
+def dealt(files: Iterable[Hashable], count: int) -> Iterator[int]:
+    """The number of the share of each test, by its file: tests of one file may share what they work on."""
+    numbers: dict[Hashable, int] = {}
+    for file in files:
+        yield numbers.setdefault(file, len(numbers) % count + 1)
 
 
 SHARE = parsed(os.environ.get("MVBUILD_PROOF_SHARE", "1/1"))

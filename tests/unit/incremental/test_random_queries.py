@@ -17,7 +17,7 @@ from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import ACCEPTED, Wrong, seen, shrunk
 from unit.incremental.queries import LATER, generated
 
-pytestmark = pytest.mark.proof(together=True)
+pytestmark = pytest.mark.proof
 
 SEEDS = (*range(300), *range(LATER + 1, LATER + 101, 2))
 STRATEGY_FLOORS: Mapping[tuple[str, bool], int] = {

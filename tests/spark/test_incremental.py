@@ -126,7 +126,7 @@ def only(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
         ("bag", "named", "MERGE INTO lake.raw.customers t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET name = 'Bo'", None, None),
         ("top-k", "first", "INSERT INTO lake.raw.sales VALUES (40, 1, DATE'2026-03-01', 1000), (41, 1, DATE'2026-03-01', 0)", 1, 1),
         ("top-k", "first", "UPDATE lake.raw.sales SET v = v + 2000 WHERE id = 3", 1, 1),
-        ("top-k", "first_totals", "UPDATE lake.raw.sales SET v = 5000 WHERE id = 2", None, None),
+        ("top-k", "first_totals", "UPDATE lake.raw.sales SET v = 5000 WHERE id = 7", None, None),
         ("full-diff", "most", "DELETE FROM lake.raw.sales WHERE id = 4", 1, 1),
     ],
     ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "merge-order-by", "affected-keys", "affected-keys-window", "partitions", "bag", "top-k-inserts", "top-k-updates", "top-k-of-groups", "full-diff"],

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from mvbuild.diagnostics.diagnostic import Diagnostic
 
 UNSET = frozenset(("missing-var", "missing-env-var"))
-"""The value is nothing, so that what uses it is wrong as well."""
+"""The value is missing, so whatever uses it is wrong too."""
 _UNREADABLE = UNSET | {"template-error", "template-syntax", "undefined-name", "unsafe-template", "yaml-syntax"}
 
 
 def first_causes(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Leave out what is said of a value in YAML that could not be read in the first place."""
+    """Leave out further problems of a value in YAML that cannot be read."""
     unreadable = {d.span for d in diagnostics if d.code in _UNREADABLE and d.span is not None}
     return [d for d in diagnostics if d.code in _UNREADABLE or d.span not in unreadable]
 

@@ -21,7 +21,9 @@ The order of work:
 * `chosen_strategy.py` answers plan and refresh: the choice, with its auxiliary views, or a full refresh where mvbuild itself fails.
 * `cost.py` estimates seconds: `fixed_costs.py` those of statements, `effort.py` those of rows; `experience.py` corrects both.
   `key_ranges.py` leaves out tables that cannot have the keys that changed.
-* `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add.
+* `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add. `stored_rows.py` pairs
+  rows of the storage with equal ones, and `first_rows.py` finds the first rows for ORDER BY with LIMIT.
+* `compared_columns.py` finds the columns by which Iceberg may skip files.
 * `matched_rows.py` finds groups over a LEFT JOIN whose values follow the joined pairs alone.
 * `cuts.py` finds the inner results of a query that are worth an auxiliary view, `division.py` divides the query there, and
   `group_parts.py` gives a group what keeps it mergeable; `semijoin.py` finds groups of which few are needed.

@@ -218,10 +218,8 @@ def _decoded(digits: str) -> str:
     return bytes.fromhex(digits).decode()
 
 
-def bounds_of_range(found: ValueRange) -> Bounds | None:
-    """The bounds that the metadata of files has for a column. None if they are for bytes that are not valid text."""
-    if any(isinstance(value, str) and "\ufffd" in value for value in (found.low, found.high, *found.values)):
-        return None
+def bounds_of_range(found: ValueRange) -> Bounds:
+    """The range of a column as bounds."""
     type_ = {"long": "bigint"}.get(found.type, found.type)
     low, high = (None if value is None else _literal(_text(value), type_) for value in (found.low, found.high))
     return Bounds(low=low, high=high, has_null=found.has_null, values=tuple(_literal(_text(value), type_) for value in found.values))

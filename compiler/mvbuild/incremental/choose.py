@@ -179,7 +179,7 @@ class _Choosing:
             if name in without:
                 continue
             if name in MAY_FALL_SHORT and self.question.policy == "auto" and often_falls_short(past):
-                against.append(Considered(strategy=name, code="first-rows-removed", message="it was not enough in recent refreshes"))
+                against.append(Considered(strategy=name, code="first-rows-removed", message="recent refreshes fell short"))
                 continue
             try:
                 made = strategy(case)

@@ -38,6 +38,7 @@ from mvbuild.incremental.algebra import (
     is_loose,
     leaves,
     names_in,
+    projected,
     substituted,
     union,
     walk,
@@ -79,6 +80,11 @@ class Delta:
     @property
     def all(self) -> tuple[Relation, ...]:
         return (*self.plus, *self.minus)
+
+    def sides(self, columns: tuple[str, ...]) -> tuple[Relation | None, Relation | None]:
+        """The added and the removed rows with these columns, each as one relation; None where there are no parts."""
+        plus, minus = (union([projected(part, columns) for part in parts]) if parts else None for parts in (self.plus, self.minus))
+        return plus, minus
 
 
 @dataclass

@@ -16,6 +16,7 @@ from mvbuild.storage.history import PastRefresh
 ENOUGH, LAST = 2, 5
 """How many refreshes of a kind are needed, and how many count."""
 _AFTER_AN_ATTEMPT = ("first-rows-removed", "nan-or-negative-zero", "incremental-failed", "round-trip-unproven")
+"""Reasons of full refreshes before which an incremental one was tried: their seconds include both."""
 LOWEST, HIGHEST = 0.5, 2.0
 """One more user of the machine at the wrong time must not change every later choice."""
 
@@ -29,7 +30,7 @@ def corrections(past: Iterable[PastRefresh]) -> dict[str, float]:
     """Strategy -> the factor by which its estimate is multiplied; oldest refresh first."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for one in past:
-        # A refresh from auxiliary views is another query, and one after an attempt took longer than a full one.
+        # A refresh from auxiliary views is another query.
         if one.seconds and one.expected_seconds and not one.auxiliary_views and one.reason not in _AFTER_AN_ATTEMPT:
             ratios[one.strategy].append(one.seconds / one.expected_seconds)
     known = {strategy: median(found[-LAST:]) for strategy, found in ratios.items() if len(found) >= ENOUGH}

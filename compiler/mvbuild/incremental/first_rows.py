@@ -11,7 +11,7 @@ from mvbuild.incremental.algebra import Aggregate, Filter, Item, Limit, Project,
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.stored_rows import Stored, paired
 
-MISMATCH = ("first-rows-removed", "rows among the first ones were removed, and the next ones are not stored")
+MISMATCH = ("first-rows-removed", "some of the first rows were removed, and too few new rows take their places")
 _PLUS, _STORED, _MINUS = 0, 1, -1
 """Where a ranked row comes from."""
 

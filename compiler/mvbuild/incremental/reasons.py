@@ -59,16 +59,16 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Use decimals instead of floats, order by a unique key, or make the inner query an MV of its own.",
     ),
     "nan-or-negative-zero": (
-        "A row with NaN or -0.0 changed, in a column that the query compares. Iceberg skips files by their bounds, so which of such rows "
-        "Spark returns depends on the files.",
-        "Replace NaN and -0.0 where the base table is written, or use decimals. With incremental_strict, run it once with --full-refresh.",
+        "A row with NaN or -0.0 changed, in a column that the query compares. Iceberg skips files by their bounds, so it depends on "
+        "the files whether Spark returns such a row.",
+        "Replace NaN and -0.0 where you write the base table, or use decimals. With incremental_strict, run it once with --full-refresh.",
     ),
     "limit": (
-        "LIMIT below another operator, OFFSET, and an order by anything but columns of the result depend on all rows.",
-        "Select what you sort by, sort by its name, or leave the limit to the query that reads the MV.",
+        "A LIMIT below another operator, with OFFSET, or in an order that the columns of the result do not show depends on all rows.",
+        "Select the columns you sort by, and sort by their names, or put the LIMIT into the query that reads the MV.",
     ),
     "first-rows-removed": (
-        "More of the first rows were removed than others came before the last one, and the next ones are not stored.",
+        "Some of the first rows were removed, and too few new rows take their places. The next rows are only in the base tables.",
         "Nothing to do: the next refreshes can be incremental again. With incremental_strict, run it once with --full-refresh.",
     ),
     "window-without-partition": ("A window function without PARTITION BY depends on all rows.", "Add PARTITION BY."),

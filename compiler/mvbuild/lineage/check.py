@@ -42,7 +42,7 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
 
 
 def column_errors(graph: Graph) -> tuple[Diagnostic, ...]:
-    """The errors that `check_columns` raises, for what goes on with them."""
+    """The errors that `check_columns` raises, for commands that report them and continue."""
     try:
         check_columns(graph)
     except ProjectError as exc:

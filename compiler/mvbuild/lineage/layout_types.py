@@ -20,7 +20,7 @@ _SOURCES = {
     "truncate": (*_EXACT, *_TEXTS),
     "bucket": (*_EXACT, *_TEXTS, *_DATES),
 }
-"""Transform -> the types that a table can have and it takes. `identity` takes every type without parts."""
+"""Transform -> the types that it accepts, of those that a table can have. `identity` accepts every type without parts."""
 _NEEDS = {
     "year": "a date or a timestamp",
     "month": "a date or a timestamp",
@@ -30,12 +30,12 @@ _NEEDS = {
     "bucket": "an integer, a decimal, a string, a binary, a date or a timestamp",
 }
 _SIMPLE = frozenset((*_DATES, *_TEXTS, *_EXACT, "boolean", "float", "double"))
-"""Nothing is said of other types: they may not be known yet."""
+"""Other types are not checked."""
 _WITH_PARTS = ("array", "map", "struct")
 
 
 def mistyped_in_layout(node: ModelNode, columns: Iterable[Column]) -> Iterator[Diagnostic]:
-    """Columns with an unknown type, and names that are not columns, are passed over."""
+    """Columns of unknown types and names that are not columns are ignored."""
     config, types = node.model.config, {column.key: column.type for column in columns if column.type is not None}
     for field in config.partition_by:
         type_ = types.get(field.column.lower())
@@ -54,7 +54,7 @@ def mistyped_in_layout(node: ModelNode, columns: Iterable[Column]) -> Iterator[D
 
 
 def _needed(transform: str, type_: str) -> str:
-    """What the transform needs instead of the type; empty if it takes it."""
+    """What the transform needs instead of the type; empty if it accepts the type."""
     kind = _kind(type_)
     if transform == "identity":
         return "a type without parts" if kind in _WITH_PARTS else ""

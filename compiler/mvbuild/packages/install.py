@@ -148,7 +148,7 @@ def _check_cycle(package: Declared, where: str, above: tuple[_Above, ...]) -> No
     if at is None:
         return
     names = [one.name for one in above[at:]]
-    message = f"The packages need each other in a circle: {' -> '.join((*names, names[0]))}"
+    message = f"Packages depend on each other in a circle: {' -> '.join((*names, names[0]))}"
     help = "Remove one of these entries."
     if len(names) == 1:
         help = "Remove this entry."

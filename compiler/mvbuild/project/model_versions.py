@@ -121,7 +121,7 @@ def _undeclared(node: MapNode, item: MapNode) -> Iterator[Diagnostic]:
         for named in listed.items if listed is not item and isinstance(listed, ListNode) else ():
             name = str(plain(named))
             if name.lower() not in declared:
-                message = f"'{plain(node)['name']}' declares no column '{name}' to {key}"
+                message = f"'{plain(node)['name']}' has no column '{name}' to {key}"
                 help = did_you_mean(name, declared.values()) or "Declare it under the `columns:` of the model."
                 yield error("unknown-column", message, named.span, help=help)
 

@@ -348,7 +348,7 @@ class RefreshInputs:
         return True
 
     def _know(self, name: str, ranges: Mapping[str, ValueRange]) -> None:
-        self.known.update({(name, column): bounds for column, found in ranges.items() if (bounds := bounds_of_range(found))})
+        self.known.update({(name, column): bounds_of_range(found) for column, found in ranges.items()})
 
     def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:
         """The row count of each, and the bounds of some columns."""

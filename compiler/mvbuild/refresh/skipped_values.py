@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import copysign, isnan
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.incremental.compared_columns import compared_columns
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mvbuild.refresh.inputs import RefreshInputs
 
 _SKIPPED = re.compile(r"nan|-0\.0(?!\d)")
-"""In the text of a number, or of a value that contains numbers."""
+"""In the text of a struct or array."""
 
 
 def compared_floats(shape: Shape, inputs: Sequence[Input]) -> dict[int, Mapping[str, Any]]:
@@ -41,7 +42,13 @@ def compared_floats(shape: Shape, inputs: Sequence[Input]) -> dict[int, Mapping[
 def has_skipped_value(rows: Any, names: Mapping[str, Any]) -> bool:
     """`rows`: an Arrow table."""
     columns = (rows.column(name).to_pylist() for name in names if name in rows.column_names)
-    return any(_SKIPPED.search(repr(value)) for column in columns for value in column)
+    return any(map(_is_skipped, (value for column in columns for value in column)))
+
+
+def _is_skipped(value: Any) -> bool:
+    if isinstance(value, float):
+        return isnan(value) or (value == 0 and copysign(1, value) < 0)
+    return value is not None and _SKIPPED.search(repr(value)) is not None
 
 
 def require_no_skipped_values(inputs: RefreshInputs) -> None:
@@ -59,18 +66,18 @@ def require_no_skipped_values(inputs: RefreshInputs) -> None:
                 if has_skipped_value(inputs.read[key].data, floats):
                     raise _refused()
             elif key in inputs.relations:
-                asked.append(f"SELECT 1 FROM {inputs.relations[key]} WHERE {' OR '.join(_is_skipped(*one) for one in floats.items())}")
+                asked.append(f"SELECT 1 FROM {inputs.relations[key]} WHERE {' OR '.join(_is_skipped_sql(*one) for one in floats.items())}")
     if asked and inputs.session.engine.rows(" UNION ALL ".join(asked), 1).rows:
         raise _refused()
 
 
 def _refused() -> NotIncremental:
-    message = "a row with NaN or -0.0 changed, and whether the query returns it depends on the files"
+    message = "a row with NaN or -0.0 changed, and it depends on the files whether the query returns such a row"
     return NotIncremental("nan-or-negative-zero", message)
 
 
-def _is_skipped(name: str, type_: Any) -> str:
-    """In Spark, which must not hand the condition to Iceberg."""
+def _is_skipped_sql(name: str, type_: Any) -> str:
+    """The same in Spark's SQL, written so that Spark does not push it down to Iceberg."""
     column = quote(name)
     if isinstance(type_, str):
         return f"isnan({column}) OR (nanvl({column}, {column}) = 0 AND CAST({column} AS STRING) LIKE '-%')"

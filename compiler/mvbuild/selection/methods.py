@@ -29,7 +29,7 @@ _INSTEAD: Mapping[str, str] = {
     "wildcard": "You can use wildcards in any value: `*.marts.*`, `tag:night*`.",
     **dict.fromkeys(
         ("metric", "semantic_model", "saved_query", "function"),
-        "mvbuild has no metrics, semantic models, saved queries and functions.",
+        "mvbuild has no metrics, semantic models, saved queries or functions.",
     ),
 }
 

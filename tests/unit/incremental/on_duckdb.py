@@ -233,7 +233,7 @@ class OnDuckDB:
             for scan in (Scan(leaf, sources, "plus"), Scan(leaf, sources, "minus")):
                 ranges = {name: Metadata(self).range(scan, name) for name in table.columns}
                 found |= {(scan_name(scan), name): bounds_of_range(one) for name, one in ranges.items() if one is not None}
-        return {key: bounds for key, bounds in found.items() if bounds is not None}
+        return found
 
     def sql(self, relation: Relation) -> str:
         def source(read: Scan | Ref) -> str:

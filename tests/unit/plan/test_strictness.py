@@ -50,7 +50,7 @@ def test_incremental_warns(tmp_path: Path) -> None:
     assert (warned.code, warned.severity) == ("not-incremental", "warning")
     assert warned.message == "'total' cannot be refreshed incrementally (limit): LIMIT depends on every row"
     assert str(warned.span) == "models/total.sql:2:19"
-    assert warned.help == "Select what you sort by, sort by its name, or leave the limit to the query that reads the MV."
+    assert warned.help == "Select the columns you sort by, and sort by their names, or put the LIMIT into the query that reads the MV."
     assert of.statuses() == {"total": "success"}
 
 

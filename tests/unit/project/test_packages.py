@@ -178,9 +178,9 @@ def test_a_package_of_a_package(tmp_path: Path) -> None:
         (
             "  - local: ../helpers",
             "  - local: ../shop",
-            "The packages need each other in a circle: this project -> helpers -> this project",
+            "Packages depend on each other in a circle: this project -> helpers -> this project",
         ),
-        ("  - local: ../helpers", "  - local: ../inner", "The packages need each other in a circle: helpers -> inner -> helpers"),
+        ("  - local: ../helpers", "  - local: ../inner", "Packages depend on each other in a circle: helpers -> inner -> helpers"),
         ("  - git: ../helpers", "  - git: ../helpers", "The package 'helpers' names itself"),
     ],
 )

@@ -142,8 +142,8 @@ def test_what_is_excluded_takes_its_tests_along(graph: Graph) -> None:
     ("words", "message", "help"),
     [
         ("tagg:a", "Unknown selector method 'tagg'", "Did you mean 'tag'?"),
-        ("metric:x", "Unknown selector method 'metric'", "mvbuild has no metrics, semantic models, saved queries and functions."),
-        ("metric:a", "Unknown selector method 'metric'", "mvbuild has no metrics, semantic models, saved queries and functions."),
+        ("metric:x", "Unknown selector method 'metric'", "mvbuild has no metrics, semantic models, saved queries or functions."),
+        ("metric:a", "Unknown selector method 'metric'", "mvbuild has no metrics, semantic models, saved queries or functions."),
         ("version:late", "Unknown kind of version 'late'", "Did you mean 'latest'?"),
         (
             "source_status:fresher",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mvbuild.incremental.algebra import Relation, projected, union
 from mvbuild.incremental.rewrite import Bag, Rewrite, StrategyInput
 
 NAME = "bag"
@@ -18,9 +17,5 @@ def rewrite(case: StrategyInput) -> Rewrite:
     """
     deltas, root = case.deltas(), case.shape.root
     case.require_comparable()
-    delta = deltas.of(root)
-
-    def all_of(parts: tuple[Relation, ...]) -> Relation | None:
-        return union([projected(part, root.columns) for part in parts]) if parts else None
-
-    return Rewrite(NAME, Bag(all_of(delta.plus), all_of(delta.minus)), tuple(deltas.ctes), case.shape.outputs)
+    plus, minus = deltas.of(root).sides(root.columns)
+    return Rewrite(NAME, Bag(plus, minus), tuple(deltas.ctes), case.shape.outputs)

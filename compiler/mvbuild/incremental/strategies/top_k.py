@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Limit, Project, Relation, projected, union
+from mvbuild.incremental.algebra import Limit, Project
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import NOTHING, Rewrite, StrategyInput, Top
 
 NAME = "top-k"
 MAY_FALL_SHORT = True
-"""Rows may be missing."""
+"""The stored rows and those that changed may be too few."""
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
@@ -39,13 +39,8 @@ def rewrite(case: StrategyInput) -> Rewrite:
     deltas = case.deltas()
     if not deltas.changes(limit.child):
         return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
-    delta = deltas.of(limit.child)
-
-    def all_of(parts: tuple[Relation, ...]) -> Relation | None:
-        return union([projected(part, limit.columns) for part in parts]) if parts else None
-
-    write = Top(all_of(delta.plus), all_of(delta.minus), limit.order, count)
-    return Rewrite(NAME, write, tuple(deltas.ctes), case.shape.outputs)
+    plus, minus = deltas.of(limit.child).sides(limit.columns)
+    return Rewrite(NAME, Top(plus, minus, limit.order, count), tuple(deltas.ctes), case.shape.outputs)
 
 
 def _count(limit: Limit) -> int:
@@ -53,6 +48,6 @@ def _count(limit: Limit) -> int:
     number = limit.limit
     is_plain = isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit()
     if limit.offset is not None or not limit.order or not is_plain:
-        raise Refused("limit", "it does not keep the first rows in an order, or not a plain number of them", number or limit.offset)
+        raise Refused("limit", "its LIMIT is not a plain number, or comes without ORDER BY or with OFFSET", number or limit.offset)
     assert number is not None
     return int(number.name)

@@ -106,7 +106,7 @@ RULE = Rule(
     title="LIMIT or OFFSET without ORDER BY keeps arbitrary rows.",
     why=(
         "Each refresh may keep other rows of the same data. Not reported for `LIMIT 0`, in EXISTS, and for a query of one row. "
-        "Without ORDER BY, it also prevents most incremental refreshes of an MV."
+        "A LIMIT without ORDER BY also prevents most incremental refreshes of an MV."
     ),
     help="Add ORDER BY with columns that identify a row, or leave the limit to the readers of the model.",
     check=check,

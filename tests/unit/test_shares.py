@@ -16,11 +16,11 @@ def test_one_share_has_all() -> None:
 
 
 def test_a_share_is_a_number_of_a_count() -> None:
-    assert parsed("2/5") == Share(2, 5)
-    assert str(parsed("2/5")) == "2/5"
+    assert parsed("2/7") == Share(2, 7)
+    assert str(parsed("2/7")) == "2/7"
 
 
-@pytest.mark.parametrize("text", ["0/5", "6/5", "-1/5"])
+@pytest.mark.parametrize("text", ["0/7", "8/7", "-1/7"])
 def test_a_share_that_does_not_exist_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="Use 1/5 to 5/5"):
+    with pytest.raises(ValueError, match="Use 1/7 to 7/7"):
         parsed(text)

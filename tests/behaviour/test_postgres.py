@@ -118,15 +118,15 @@ def test_commits_of_two_tables_by_many(properties: dict[str, str]) -> None:
 def test_a_deadlock_with_somebody_else_is_a_race_that_was_lost(properties: dict[str, str], postgres_server: Postgres) -> None:
     import psycopg2
 
-    world = served(properties)
+    world = served({**properties, "uri": f"{properties['uri']}%20-cdeadlock_timeout%3D4s"})
     world.catalog.ensure_namespace(("mart",))
     tables = [world.catalog.create_table(name(f"mart.{t}"), layout(id="long"), {}) for t in ("a", "b")]
     schema = properties["uri"].rpartition("%3D")[2]
     touch = f"UPDATE {schema}.iceberg_tables SET previous_metadata_location = '' WHERE table_name = %s"
     other = psycopg2.connect(host="127.0.0.1", port=postgres_server.port, user="lake", password=PASSWORD, dbname="postgres")
     cursor = other.cursor()
-    # The one that looks for the deadlock first is undone: not this one.
-    cursor.execute("SET deadlock_timeout = '10s'")
+    # The one that looks for the deadlock last is not undone: the commit looks once, when both wait for each other, also on a slow machine.
+    cursor.execute("SET deadlock_timeout = '60s'")
     cursor.execute(touch, ["b"])
     with ThreadPoolExecutor(1) as pool:
         commit = pool.submit(world.catalog.commit, [table_commit(table, set_properties={"p": "1"}) for table in tables])

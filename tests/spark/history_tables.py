@@ -55,6 +55,7 @@ class BaseTable:
     wide: set[str] = field(default_factory=set)
     added: int = 0
     catalog: str = "lake"
+    replaced: bool = False
 
     @property
     def full_name(self) -> str:
@@ -83,14 +84,14 @@ class BaseTable:
         self.log.append(text)
         return self.project.sql(text)
 
-    def create(self, chance: random.Random) -> None:
+    def create(self, chance: random.Random, statement: str = "CREATE TABLE") -> None:
         columns = [f"{n} {SQL_TYPES[t]}{' NOT NULL' if n in self.required else ''}" for n, t in self.columns.items()]
         self.extra, self.wide = ["note"], set()
         self.fields = chance.choice(([], ["k"], ["bucket(2, v)"]))
         layout = f"PARTITIONED BY ({', '.join(self.fields)})" if self.fields else ""
         modes = ", ".join(f"'write.{of}.mode' = '{self.mode}'" for of in ("delete", "update", "merge"))
         self.sql(
-            f"CREATE TABLE {self.full_name} ({', '.join(columns)}, note STRING) USING iceberg {layout} TBLPROPERTIES "
+            f"{statement} {self.full_name} ({', '.join(columns)}, note STRING) USING iceberg {layout} TBLPROPERTIES "
             f"('format-version' = '{self.version}', {modes}, 'write.delete.granularity' = '{chance.choice(('file', 'partition'))}')"
         )
         self.insert(chance, chance.randint(0, 9))
@@ -167,16 +168,26 @@ class BaseTable:
         self.call(f"rewrite_manifests(table => 'raw.{self.name}', use_caching => false)")
 
     def rollback(self, chance: random.Random) -> None:
+        if self.replaced:
+            # The rows from before may have NULL where the schema of now allows none, so that Spark itself reads them wrong.
+            return self.append(chance)
         found = self.sql(f"SELECT snapshot_id FROM {self.full_name}.snapshots ORDER BY committed_at, snapshot_id")
         if found:
             self.call(f"set_current_snapshot(table => 'raw.{self.name}', snapshot_id => {chance.choice(found)[0]})")
+        return None
 
     def expire(self, chance: random.Random) -> None:
         self.call(f"expire_snapshots(table => 'raw.{self.name}', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)")
 
     def recreate(self, chance: random.Random) -> None:
         self.sql(f"DROP TABLE {self.full_name} PURGE")
+        self.replaced = False
         self.create(chance)
+
+    def replace_table(self, chance: random.Random) -> None:
+        """With its snapshots and field ids; other columns may be NULL than before."""
+        self.required, self.replaced = frozenset(n for n in self.columns if chance.random() < 0.4), True
+        self.create(chance, "CREATE OR REPLACE TABLE")
 
     def add_column(self, chance: random.Random) -> None:
         self.added += 1

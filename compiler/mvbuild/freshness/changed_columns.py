@@ -65,7 +65,7 @@ class _Sql:
         return _Sql(small, words, any(takes_columns_by_position(text) for text in texts))
 
     def meant(self, columns: Iterable[Path], moved: Iterable[Path]) -> Iterator[Path]:
-        yield from (path for path in columns if self._means(path[0]))
+        yield from (path for path in columns if self._means(path[0].lower()))
         yield from moved if self.is_by_position else ()
 
     def _means(self, column: str) -> bool:

@@ -233,16 +233,20 @@ def columns_read(root: Relation) -> dict[int, frozenset[str]]:
 
 def _require_same_columns(one: Input, used: frozenset[str], sql: str) -> None:
     """A column means the same at both snapshots if it has the same field id, name and type and, where columns are taken by position, the
-    same position. A new column's name meant something else before: a column of another table, or an alias."""
+    same position. A new column's name meant something else before: a column of another table, or an alias. The rows from before are read
+    under the schema of now, and Spark relies on it where it allows no NULL."""
     _require_current_schema(one)
     before = one.old_schema
     changed = difference(before, one.schema) if before is not None and before is not one.schema else None
-    if not changed:
+    if changed is None:
         return
-    names, table = {path[0] for path in changed.columns}, known_as(one.pin.table)
+    names, table = {path[0].lower() for path in changed.columns}, known_as(one.pin.table)
+    required = {path[0].lower() for path in changed.required}
     for name in sorted(used):
         if name.lower() in names:
             raise Refused("column-changed", f"column {name} of {table} is now a different column, or has another type")
+        if name.lower() in required:
+            raise Refused("column-changed", f"column {name} of {table} could be NULL before, and cannot be now")
     if changed.moved and takes_columns_by_position(sql):
         raise Refused("column-changed", f"the columns of {table} have another order")
 

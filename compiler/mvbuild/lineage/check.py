@@ -13,8 +13,10 @@ from mvbuild.lineage.named import duplicates, misnamed
 
 
 def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
-    """Raise ProjectError with every definite error in names, types and contracts; without errors, return the warnings. Only queries whose
-    tables are in schemas.lock, or that have an enforced contract, are checked."""
+    """Raise ProjectError with every definite error in names, types and contracts; without errors, return the warnings.
+
+    Without schemas.lock, it checks only queries that have an enforced contract, or that read columns which their models and seeds lack.
+    """
     checked = _Checked.of(graph)
     changed = checked.changed() if checked is not None else None
     if changed is not None and not changed:
@@ -26,13 +28,16 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
     from mvbuild.lineage.schemas import NO_SCHEMAS
+    from mvbuild.lineage.unmatched import unmatched
 
     tables = read_lock(graph)
-    if tables is None and not graph.contracts:
-        if checked is not None:
-            checked.note()
-        return ()
-    only = graph.contracts if tables is None else changed and changed | graph.descendants(changed)
+    only: Collection[NodeId] | None = changed and changed | graph.descendants(changed)
+    if tables is None:
+        only = {*graph.contracts, *unmatched(graph, graph.nodes if only is None else only)}
+        if not only:
+            if checked is not None:
+                checked.note()
+            return ()
     found = bind(graph, of_lock(tables, graph) if tables is not None else NO_SCHEMAS, only, keep=tables is not None)
     if any(d.severity == "error" for d in found.diagnostics):
         raise ProjectError(found.diagnostics)

@@ -53,6 +53,8 @@ class Query:
     reads: tuple[Read, ...]
     columns: tuple[str, ...] | None
     """Names of the output columns as written; None if a star makes them depend on the catalog."""
+    names: tuple[str, ...] = ()
+    """Names in lower case that it reads as columns and gives to nothing: columns of its tables, if there is no mistake."""
 
 
 Asked = tuple[str, tuple[str, ...], "str | None"]

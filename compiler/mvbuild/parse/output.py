@@ -1,23 +1,76 @@
-"""sqlglot tree -> the names of a query's output columns, as far as its text determines them."""
+"""sqlglot tree -> the names of a query's output columns, and those that it reads from its tables, as far as its text determines them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
 
 def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
-    """None if Spark determines the names: for a star, a generator or an expression without an alias."""
-    while isinstance(tree, (exp.Subquery, exp.SetOperation)):
-        tree = tree.this
-    if not isinstance(tree, exp.Select):
-        return None
+    """None if Spark determines the names: for a star over a table, a generator or an expression without an alias.
+
+    A star over a CTE has the columns of the CTE: many projects end each query with `SELECT * FROM final`.
+    """
+    select, visible = _first_select(tree, [])
+    while select is not None and (at := _starred(select, visible)) is not None:
+        cte = visible[at]
+        if cte.args["alias"].columns:
+            return tuple(column.name for column in cte.args["alias"].columns)
+        select, visible = _first_select(cte.this, visible[:at])
     names: list[str] = []
-    for projection in tree.expressions:
+    for projection in select.expressions if select is not None else ():
         named = _names(projection)
         if named is None:
             return None
         names += named
     return tuple(names) or None
+
+
+def _first_select(query: exp.Expr, visible: Sequence[exp.CTE]) -> tuple[exp.Select | None, list[exp.CTE]]:
+    """The SELECT that names the columns of a query, and the CTEs that it sees, the nearest last."""
+    found = [*visible, *_ctes(query)]
+    while isinstance(query, (exp.Subquery, exp.SetOperation)):
+        query = query.this
+        found += _ctes(query)
+    return query if isinstance(query, exp.Select) else None, found
+
+
+def _ctes(query: exp.Expr) -> Sequence[exp.CTE]:
+    clause = query.args.get("with_")
+    return clause.expressions if clause is not None else ()
+
+
+def _starred(query: exp.Select, visible: Sequence[exp.CTE]) -> int | None:
+    """The place of the CTE of which `query` is `SELECT * FROM cte`, without another table."""
+    source, stars = query.args.get("from_"), query.expressions
+    if source is None or len(stars) != 1 or not isinstance(stars[0], exp.Star) or any(stars[0].args.values()):
+        return None
+    table = source.this
+    if any(query.args.get(part) for part in ("joins", "laterals", "operation_modifiers")):
+        return None
+    if not isinstance(table, exp.Table) or any(value and part not in ("this", "alias") for part, value in table.args.items()):
+        return None
+    return next((at for at in reversed(range(len(visible))) if visible[at].alias.lower() == table.name.lower()), None)
+
+
+def names_read(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:
+    """The last names of all columns, in lower case, without those that the query itself gives to something: its tables must have the rest.
+
+    `nodes`: the tree from the top.
+    """
+    read, given = set[str](), set[str]()
+    for node in nodes:
+        if isinstance(node, exp.Column):
+            if isinstance(node.this, exp.Identifier):
+                read.add(node.name.lower())
+        elif isinstance(node, exp.Alias):
+            given.add(node.alias.lower())
+        elif isinstance(node, exp.TableAlias):
+            given.update(column.name.lower() for column in (node.this, *node.columns) if column is not None)
+        elif isinstance(node, (exp.Aliases, exp.Lambda)):
+            given.update(identifier.name.lower() for identifier in node.expressions)
+    return tuple(sorted(read - given))
 
 
 def _names(projection: exp.Expr) -> tuple[str, ...] | None:

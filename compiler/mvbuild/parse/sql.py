@@ -14,7 +14,7 @@ from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.parse.extent import MOST_TABLES, MOST_WORDS, has_many_words, is_too_deep
 from mvbuild.parse.model import Query
-from mvbuild.parse.output import output_columns
+from mvbuild.parse.output import names_read, output_columns
 from mvbuild.parse.respelling import NAMES, parenthesized, respelled
 from mvbuild.parse.splice import Edit, cut, edited
 from mvbuild.parse.sql_slips import missing_between, trailing_commas
@@ -86,11 +86,11 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
     reads, problems = find_reads(nodes, tokens, text)
     covered = {offset for read in reads for offset in (read.start, *(start for start, _ in read.qualifiers))}
     problems = (*problems, *_misplaced(tokens, covered, text))
-    columns = output_columns(tree)
+    columns, names = output_columns(tree), names_read(nodes)
     for node in nodes:
         # A tree whose nodes refer to their parents would stay in memory until the next garbage collection.
         node.parent = None
-    return Query(sql=text, reads=reads, columns=columns), problems
+    return Query(sql=text, reads=reads, columns=columns, names=names), problems
 
 
 def _is_hint(node: exp.Expr) -> bool:

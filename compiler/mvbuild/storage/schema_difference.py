@@ -1,11 +1,12 @@
 """two schemas of one table -> the columns that differ, and those with another position.
 
-A column is its field id: another id under the same name is another column, with other values in the same files. Comments, defaults for
-writers, and nullability change no value that is read.
+A column is its field id: another id under the same name is another column, with other values in the same files. Comments and defaults for
+writers change no value that is read. Nullability changes none either, but older rows may have NULL where none is allowed now.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 from mvbuild.ports.states import Schema
 
 Path = tuple[str, ...]
-"""The name of a column in lower case; for a field of a struct, the names on the path to it."""
+"""The name of a column in lower case; for a field of a struct, the names on the path to it. Names that differ only in case, which Spark
+can tell apart with `spark.sql.caseSensitive`, are as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,8 @@ class SchemaDifference:
     """Columns that were removed, added, renamed or retyped; and fields of structs with another position."""
     moved: tuple[Path, ...]
     """Columns of the table with another position: nothing changes for a query that names its columns."""
+    required: tuple[Path, ...]
+    """Columns and fields that may not be NULL any more. For rows that are read now, nothing changes."""
 
     def __bool__(self) -> bool:
         return bool(self.columns or self.moved)
@@ -46,7 +50,12 @@ def difference(before: Schema, now: Schema) -> SchemaDifference:
     different = [path for path, column in was.items() if is_.get(path) != column] + [path for path in is_ if path not in was]
     moved = _moved(tuple(was), tuple(is_))
     inner = [path for path in moved if len(path) > 1]
-    return SchemaDifference(columns=tuple(dict.fromkeys((*different, *inner))), moved=tuple(path for path in moved if len(path) == 1))
+    already = set(_required(before["fields"]))
+    return SchemaDifference(
+        columns=tuple(dict.fromkeys((*different, *inner))),
+        moved=tuple(path for path in moved if len(path) == 1),
+        required=tuple(path for path in _required(now["fields"]) if path not in already),
+    )
 
 
 def paths(schema: Schema) -> tuple[Path, ...]:
@@ -67,13 +76,39 @@ def _moved(before: Sequence[Path], now: Sequence[Path]) -> list[Path]:
 
 def _columns(fields: Sequence[Mapping[str, Any]], parent: Path = ()) -> Iterator[tuple[Path, tuple[int, Any]]]:
     """Path -> field id and type."""
-    for field in fields:
-        path, type_ = (*parent, str(field["name"]).lower()), field["type"]
+    for name, field in _named(fields):
+        path, type_ = (*parent, name), field["type"]
         if isinstance(type_, Mapping) and type_["type"] == "struct":
             yield path, (field["id"], "struct")
             yield from _columns(type_["fields"], path)
         else:
             yield path, (field["id"], _shape(type_))
+
+
+def _named(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    same = Counter(str(field["name"]).lower() for field in fields)
+    for field in fields:
+        name = str(field["name"])
+        yield name if same[name.lower()] > 1 else name.lower(), field
+
+
+def _required(fields: Sequence[Mapping[str, Any]], parent: Path = ()) -> Iterator[Path]:
+    for name, field in _named(fields):
+        if field.get("required"):
+            yield (*parent, name)
+        yield from _required_within(field["type"], (*parent, name))
+
+
+def _required_within(type_: Any, path: Path) -> Iterator[Path]:
+    if not isinstance(type_, Mapping):
+        return
+    if type_["type"] == "struct":
+        yield from _required(type_["fields"], path)
+        return
+    for part in ("element",) if type_["type"] == "list" else ("key", "value"):
+        if type_.get(f"{part}-required"):
+            yield (*path, part)
+        yield from _required_within(type_[part], (*path, part))
 
 
 def _shape(type_: Any) -> Any:

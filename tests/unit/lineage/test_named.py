@@ -67,6 +67,42 @@ def test_without_a_catalog(case: str, known: str, command: str, tmp_path: Path) 
         assert f"--> {place}\n" in done.stderr
 
 
+READERS = {
+    "a model": ("SELECT id, amont FROM {{ ref('m') }}", "5:12", "Did you mean 'amount'?"),
+    "a CTE": ("WITH o AS (SELECT * FROM {{ ref('m') }}), f AS (SELECT id, amont FROM o) SELECT * FROM f", "5:60", "Did you mean 'amount'?"),
+    "a model and a seed": ("SELECT m.id, z.nam FROM {{ ref('m') }} m JOIN {{ ref('z') }} z ON z.id = m.id", "5:16", "Did you mean 'name'?"),
+    "a model by its alias": ("SELECT x.Id FROM {{ ref('m') }} AS x WHERE x.ammount > 1", "5:46", "Did you mean 'amount'?"),
+}
+
+
+@pytest.mark.parametrize("command", [["compile"], ["lint"], ["run", "--dry-run"]])
+@pytest.mark.parametrize("case", READERS)
+def test_a_column_that_models_do_not_have_is_found_without_schemas(case: str, command: list[str], tmp_path: Path) -> None:
+    sql, place, help = READERS[case]
+    files = {"models/m.sql": "SELECT id, amount FROM raw.orders\n", "seeds/z.csv": "id,name\n1,a\n", "models/n.sql": "\n" * 4 + sql + "\n"}
+    of = shop(tmp_path, {"mvbuild.yml": "name: shop\n", **files})
+    done = call(of, *command)
+    assert "error[unknown-column]" in done.stderr
+    assert f"--> models/n.sql:{place}\n" in done.stderr
+    assert help in done.stderr
+    of.write({"models/m.sql": "SELECT id, amount, amount AS amont, amount AS ammount FROM raw.orders\n", "seeds/z.csv": "id,nam\n1,a\n"})
+    assert call(of, "compile").return_value == 0
+    of.write({"models/m.sql": "SELECT id, amount FROM raw.orders\n", "seeds/z.csv": "id,name\n1,a\n"})
+    assert call(of, "compile").return_value == 2
+
+
+def test_a_column_of_a_table_that_is_not_known_is_not_judged(tmp_path: Path) -> None:
+    files = {
+        "models/m.sql": "SELECT id, amount FROM raw.orders\n",
+        "models/star.sql": "SELECT * FROM raw.orders\n",
+        "models/n.sql": "SELECT m.id, price FROM {{ ref('m') }} m JOIN raw.lines ON m.id = line\n",
+        "models/o.sql": "SELECT m.id, price FROM {{ ref('m') }} m JOIN {{ ref('star') }} s ON m.id = s.line\n",
+        "models/p.sql": "SELECT pos, col, _file FROM {{ ref('m') }} LATERAL VIEW posexplode(sequence(1, amount))\n",
+    }
+    of = shop(tmp_path, {"mvbuild.yml": "name: shop\n", **files})
+    assert call(of, "compile").return_value == 0
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_plan_blocks_the_model_by_what_the_catalog_has(case: str, tmp_path: Path) -> None:
     _, code, place = CASES[case]

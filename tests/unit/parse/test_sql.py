@@ -179,10 +179,40 @@ def test_time_travel(clause: str, kind: str, value: object, after: str):
         ("select count(*) from t", None),
         ("from t", None),
         ("values (1)", None),
+        ("with c as (select a, b x from t) select * from c", ("a", "x")),
+        ("with c as (select a from t), d as (select * from C where a > 1) select * from d as e order by a", ("a",)),
+        ("with c(p, q) as (select a, b from t) select distinct * from c", ("p", "q")),
+        ("with c as (select a from t) select * from c union all select * from u", ("a",)),
+        ("with c as (with c as (select a from t) select * from c) select * from c", ("a",)),
+        ("with c as (select * from c) select * from c", None),
+        ("with c as (select * from d), d as (select a from t) select * from c", None),
+        ("with c as (select a from t) select * from s.c", None),
+        ("with c as (select a from t) select c.* from c", None),
+        ("with c as (select a from t) select * except (a) from c", None),
+        ("with c as (select a from t) select * from c join u", None),
+        ("with c as (select a from t) select * from c, u", None),
+        ("with c as (select a from t) select * from c lateral view explode(a) as x", None),
+        ("with c as (select a, b from t) select * from c pivot (sum(a) for b in (1, 2))", None),
     ],
 )
 def test_columns(sql: str, columns: tuple[str, ...] | None):
     assert parsed(sql).columns == columns
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("select a, b as c, t.D from t where e > 1 order by c", ("a", "b", "d", "e")),
+        ("select * from t", ()),
+        ("with c(p) as (select a from t) select p, q from c", ("a", "q")),
+        ("select filter(a, x -> x > y) as f from t", ("a", "y")),
+        ("select a, e.v from t lateral view explode(b) e as v", ("a", "b")),
+        ("select stack(2, a, 2) as (x, y), x from t", ("a",)),
+        ("select u.n, s from (select count(b) as n from t) as u", ("b", "s")),
+    ],
+)
+def test_names_that_the_tables_must_have(sql: str, names: tuple[str, ...]):
+    assert parsed(sql).names == names
 
 
 @pytest.mark.parametrize("sql", ["select 1", "  select 1 ;", "-- head\nselect 1;\n-- tail", "/* a */ select 1 ;; -- b", "select 1 -- b"])

@@ -14,8 +14,8 @@ from typing import Any
 from mvbuild.ports.states import Schema
 
 Path = tuple[str, ...]
-"""The name of a column in lower case; for a field of a struct, the names on the path to it. Names that differ only in case, which Spark
-can tell apart with `spark.sql.caseSensitive`, are as written."""
+"""The name of a column in lower case; for a field of a struct, the names on the path to it. Names that differ only in case are as written:
+with `spark.sql.caseSensitive`, Spark takes them for different columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

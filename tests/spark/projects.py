@@ -22,7 +22,8 @@ from pyiceberg.table import Table
 
 from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
-from mvbuild.refresh.result import NodeResult, RunResult
+from mvbuild.api.sessions import OnEvent, ignore_event
+from mvbuild.refresh.result import Event, NodeResult, RunResult
 
 ORDERS = pa.schema([("order_id", pa.int64()), ("customer_id", pa.int64()), ("order_date", pa.date32()), ("amount", pa.decimal128(10, 2))])
 CUSTOMERS = pa.schema([("customer_id", pa.int64()), ("country", pa.string()), ("active", pa.bool_())])
@@ -59,8 +60,16 @@ class Project:
             file.write(f"\ntarget: remote\ntargets: {json.dumps({'remote': {'spark': spark}, 'own': {}})}\n")
         return self
 
-    def run(self, *select: str, spark: Any = None, **options: Any) -> RunResult:
-        return api.run(self.root, select=select, spark=spark or self.spark, **options)
+    def run(self, *select: str, spark: Any = None, on_event: OnEvent = ignore_event, **options: Any) -> RunResult:
+        graph = api.compile(self.root)
+
+        def checked(event: Event) -> None:
+            """The progress of a command shows the names of nodes."""
+            node = getattr(event, "node", None)
+            assert node is None or node in graph.nodes, f"{node} is not a node of the project"
+            on_event(event)
+
+        return api.run(graph, select=select, spark=spark or self.spark, on_event=checked, **options)
 
     def statuses(self, *select: str, **options: Any) -> dict[str, str]:
         """Node name -> status of a run."""

@@ -44,6 +44,7 @@ QUERIES: Mapping[str, str] = {
     "of_all": "SELECT count(*) AS n, sum(v) / count(*) AS mean, sum(v) AS s FROM raw.sales",
     "large_of": "SELECT c.id, (SELECT count(*) FROM raw.sales s WHERE s.k = c.id AND s.v > 20) AS n, "
     "(SELECT sum(s.v) / count(*) FROM raw.sales s WHERE s.k = c.id) AS mean FROM raw.customers c WHERE c.country <> 'US'",
+    "by_struct": "SELECT struct(k, v) AS g, sum(v) / count(*) AS mean FROM raw.sales GROUP BY struct(k, v)",
     "in_file": "SELECT k, sum(v) / count(*) AS mean FROM raw.sales GROUP BY k",
 }
 FILES = {

@@ -68,6 +68,35 @@ def test_a_column_that_may_not_be_null_any_more(project: MakeProject, query: str
     assert built.bag("SELECT * FROM lake.mart.m__storage") == built.bag(query.replace("raw.t", "lake.raw.t"))
 
 
+@pytest.mark.parametrize("drops", [True, False])
+def test_a_column_that_partitioned_old_files_is_dropped(project: MakeProject, drops: bool) -> None:
+    """Iceberg then rewrites the manifest of the data files with NULL for the column, and leaves that of their deletes."""
+    query = "SELECT k, count(*) AS n FROM raw.t GROUP BY k"
+    built = project({"mvbuild.yml": CONF, "models/m.sql": f"{query}\n"})
+    built.sql("CREATE NAMESPACE lake.raw")
+    built.sql(
+        "CREATE TABLE lake.raw.t (id INT, k INT, u INT) USING iceberg PARTITIONED BY (k, u) "
+        "TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
+    )
+    built.sql("INSERT INTO lake.raw.t SELECT CAST(id AS INT), CAST(id % 2 AS INT), 1 FROM range(16)")
+    built.sql("DELETE FROM lake.raw.t WHERE id IN (1, 2, 3)")
+    built.sql("ALTER TABLE lake.raw.t DROP PARTITION FIELD u")
+    first(built)
+    built.sql("DELETE FROM lake.raw.t WHERE id IN (4, 5)")
+    if drops:
+        built.sql("ALTER TABLE lake.raw.t DROP COLUMN u")
+    built.sql("ALTER TABLE lake.raw.t SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
+    built.sql("DELETE FROM lake.raw.t WHERE id = 7")
+    result = built.run()
+    assert result.ok, messages(result)
+    assert of(result, "m").details.get("reason") == ("partition-column-dropped" if drops else None)
+    assert built.bag("SELECT * FROM lake.mart.m__storage") == built.bag(query.replace("raw.t", "lake.raw.t"))
+    built.sql("INSERT INTO lake.raw.t (id, k) VALUES (99, 1)")
+    result = built.run()
+    assert of(result, "m").details["strategy"] != "full"
+    assert built.bag("SELECT * FROM lake.mart.m__storage") == built.bag(query.replace("raw.t", "lake.raw.t"))
+
+
 BRANCH = "SELECT id, a FROM raw.t VERSION AS OF 'prod'"
 
 

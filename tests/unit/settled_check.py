@@ -16,11 +16,14 @@ from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import CachedGraph, Graph
+from mvbuild.names import TableIdentifier
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
 from mvbuild.plan.settle import settle
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.sources import Sources
+from mvbuild.ports.states import State, TableState
+from mvbuild.storage.auxiliary_views import OWNED_BY
 
 
 @dataclass
@@ -47,7 +50,12 @@ class SettledCheck:
         assert _shown(lazy, ours) == _shown(world, theirs)
         if ours is not None:
             settle(ours)
-        assert dict(lazy.observed.states) == dict(world.observed.states)
+        assert _read(lazy) == _read(world)
+
+
+def _read(world: World) -> dict[TableIdentifier, State]:
+    """Without auxiliary views, which only the refresh of an MV that is not settled needs."""
+    return {i: s for i, s in world.observed.states.items() if not (isinstance(s, TableState) and OWNED_BY in s.properties)}
 
 
 def _key(root: Path) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mvbuild.api.compilation import write_artifacts
+from mvbuild.api.interrupted import Ended
 from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.of_project import Project, graph_of, states_of
 from mvbuild.api.refreshes import plan
@@ -64,6 +65,8 @@ def run(
     rows = seed_rows(planned)
     is_for_this = ends_process and planned.needs_engine
     reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), rows) if is_for_this else None
+    which, ended = "build" if all_tests else "run", Ended(on_event=on_event)
+    arguments = {"which": which, **(arguments or {})}
     with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
         session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
         planned = _started(session, planned)
@@ -72,7 +75,11 @@ def run(
             done = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
             return _tested(planned, session, done, select, exclude, fail_fast=fail_fast, on_event=told) if all_tests else done
 
-        result = with_lineage(session, on_event, work)
+        try:
+            result = with_lineage(session, ended, work)
+        except KeyboardInterrupt:
+            write_artifacts(planned.world.graph, ended.interrupted(planned, together=together), arguments=arguments)
+            raise
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
     unforeseen = (found for one in result.results for found in one.diagnostics if found.severity == "warning")
     result = replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics), renamed=renamed)
@@ -80,8 +87,7 @@ def run(
         result = _pruned(graph, catalog, result)
     # Include the time before the first step, above all the start of Spark.
     result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
-    which = "build" if all_tests else "run"
-    write_artifacts(planned.world.graph, result, arguments={"which": which, **(arguments or {})})
+    write_artifacts(planned.world.graph, result, arguments=arguments)
     return result
 
 

@@ -19,6 +19,7 @@ from mvbuild import __version__
 from mvbuild.cli.dbt_options import INSTEAD
 from mvbuild.cli.modes import is_debug
 from mvbuild.cli.options import output_options
+from mvbuild.cli.pipes import outlive_readers
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -101,10 +102,6 @@ class Commands(click.Group):
             return 2 if not code and ctx.meta.get("mvbuild.wrong") else code
         except (click.exceptions.Exit, click.Abort):
             raise
-        except BrokenPipeError:
-            # The reader of our output is gone (`mvbuild ls | head`), so there is nothing to report.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
         except Exception as exc:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
             return _explain(exc)
 
@@ -178,6 +175,7 @@ def group() -> None:
 def main() -> None:
     """The console script. Exit codes: 0 done or nothing to do, 1 a model or test failed, 2 the project or the command line is wrong."""
     signal.signal(signal.SIGTERM, _terminate)
+    outlive_readers()
     # A command keeps most of what it creates until it ends: looking for garbage after every 700 objects costs a fifth of its time.
     gc.set_threshold(50_000, 20, 20)
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+resul
 @store_option
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
 def command(options: Options, threads: int | None) -> int:
-    """Run again what failed in the last run, and what was skipped because of it."""
+    """Run again what failed in the last run, and what was skipped because of it. The target, the branch and the variables are those of
+    the last run, unless you give others."""
     from mvbuild.cli.output import say
     from mvbuild.cli.run import execute
 
@@ -31,9 +34,13 @@ def command(options: Options, threads: int | None) -> int:
         say("Nothing failed in the last run.")
         return 0
     arguments = last.get("args", {})
-    return execute(
-        options, select=select, threads=threads, full_refresh=bool(arguments.get("full_refresh")), atomic=arguments.get("atomic")
+    again = replace(
+        options,
+        target=options.target or arguments.get("target"),
+        branch=options.branch or arguments.get("branch"),
+        vars={**(arguments.get("vars") or {}), **options.vars},
     )
+    return execute(again, select=select, threads=threads, full_refresh=bool(arguments.get("full_refresh")), atomic=arguments.get("atomic"))
 
 
 def _waits(result: dict[str, Any]) -> bool:
@@ -50,14 +57,13 @@ def _last_run(options: Options) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         message = f"There is no last run: {path} cannot be read"
-        raise ProjectError([error("no-state", message, help="Run `mvbuild run` first.")]) from None
+        raise ProjectError([error("no-state", message, help="Run `mvbuild run`.")]) from None
     return found if isinstance(found, dict) else {}
 
 
 def _target(options: Options) -> Path:
-    from mvbuild.api import compilation
+    """The folder of the artifacts. The models are not read: they may need the variables of the last run."""
+    from mvbuild.project.load import open_project
 
-    if options.target_path is not None:
-        return options.target_path
-    graph = compilation.compile(options.project_dir, target=options.target, vars=options.vars, branch=options.branch)
-    return graph.project.target_path
+    env, path = os.environ, options.target_path
+    return open_project(options.project_dir, target=options.target, vars=options.vars, env=env, target_path=path).output

@@ -114,6 +114,9 @@ def execute(
                 "prune": prune,
                 "atomic": atomic,
                 "project_dir": str(options.project_dir),
+                "target": options.target,
+                "branch": options.branch,
+                "vars": dict(options.vars),
             },
         )
     report(result.diagnostics)

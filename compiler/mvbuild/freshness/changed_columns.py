@@ -14,7 +14,7 @@ from mvbuild.freshness.observed import Pin
 from mvbuild.parse.by_position import takes_columns_by_position
 from mvbuild.ports.states import TableState
 from mvbuild.storage.schema_difference import Path, difference, paths
-from mvbuild.storage.schemas_read import recorded_schema_id
+from mvbuild.storage.schemas_read import REMOVED, recorded_schema_id
 
 _WORD = re.compile(r"\w+")
 
@@ -27,8 +27,8 @@ def changed_columns(storage: TableState, now: Pin, texts: Sequence[str], read: i
     recorded = recorded_schema_id(storage, table, now.ref)
     if recorded == now.schema_id:
         return ()
-    if recorded is not None and recorded not in table.schemas:
-        # The schema expired with the snapshots that had it, so every column may have changed.
+    if recorded == REMOVED:
+        # Every column may have changed.
         return tuple(".".join(path) for path in paths(schema))
     # A tag is read under the schema of its snapshot, so that none is recorded, unless its name was that of a branch then.
     possible = _possible(table, read) if now.follows_schema else []

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain, count, islice
 from math import inf
 
 from mvbuild.incremental.algebra import leaves
@@ -178,9 +179,10 @@ def view_names(question: Question, number: int) -> tuple[TableIdentifier, ...]:
     node = question.node
     assert node.storage is not None
     storage = question.world.observed.table(node.storage)
-    known = [one.name for one in listed_views(storage)] if storage is not None else []
-    fresh = [view_name(node.storage, at) for at in range(1, number + 1)]
-    return tuple(known[at] if at < len(known) else name for at, name in enumerate(fresh))
+    known = dict.fromkeys(one.name for one in listed_views(storage)) if storage is not None else {}
+    # `maintain` may have dropped any of them, not only the last.
+    fresh = (name for at in count(1) if (name := view_name(node.storage, at)) not in known)
+    return tuple(islice(chain(known, fresh), number))
 
 
 def choice_of_view(

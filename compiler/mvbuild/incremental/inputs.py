@@ -30,7 +30,7 @@ from mvbuild.source import MappedText, Span
 from mvbuild.storage.names import known_as
 from mvbuild.storage.reads import recorded_reads
 from mvbuild.storage.schema_difference import difference
-from mvbuild.storage.schemas_read import recorded_schema_id
+from mvbuild.storage.schemas_read import REMOVED, recorded_schema_id
 
 
 class ReadChange(Protocol):
@@ -133,10 +133,10 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
         if not found.moves and states_without_reader(record, found, pins.values()):
             raise Refused("record-incomplete", f"the version of {known_as(found.table)} that the query names is another one than it was")
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
-        recorded_schema = recorded_schema_id(storage, found.table, found.ref) if storage is not None else None
-        return Input(
-            leaf=leaf, pin=found, old=old, recorded_schema=found.table.schemas.get(recorded_schema) if recorded_schema is not None else None
-        )
+        recorded = recorded_schema_id(storage, found.table, found.ref) if storage is not None else None
+        if recorded == REMOVED and found.follows_schema:
+            raise Refused("column-changed", f"the schema with which {known_as(found.table)} was read was removed")
+        return Input(leaf=leaf, pin=found, old=old, recorded_schema=found.table.schemas.get(recorded) if recorded is not None else None)
 
     found = marked(world, node, input_of)
     before = recorded_reads(storage) if storage is not None else {}

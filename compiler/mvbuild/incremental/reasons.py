@@ -31,6 +31,10 @@ CODES: Mapping[str, tuple[str, str]] = {
         "A column that the query reads has changed its type or its meaning.",
         "Nothing to do: the next refreshes can be incremental again.",
     ),
+    "partition-column-dropped": (
+        "A column that a base table was once partitioned by was dropped, and files written before were changed.",
+        "Nothing to do: changes of newer files can be followed. Rewrite the old files to be able to follow theirs.",
+    ),
     "equality-deletes": (
         "Equality deletes (Flink) do not say which rows they remove.",
         "Compact the table (rewrite_data_files), or write position deletes or deletion vectors.",

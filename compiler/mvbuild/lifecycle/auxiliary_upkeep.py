@@ -6,17 +6,18 @@ row was computed is dropped when it is as old as snapshots that expire: a defini
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from mvbuild.graph.model import ModelNode
 from mvbuild.lifecycle.compaction import COMPACTED, compact_table, is_needed
 from mvbuild.lifecycle.drop import drop
 from mvbuild.lifecycle.expiry import before, expirable
+from mvbuild.lifecycle.orphans import orphans
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.removed import Removed
 from mvbuild.ports.commits import TableCommit
-from mvbuild.ports.states import TableState
+from mvbuild.ports.states import State, TableState
 from mvbuild.refresh.run_id import started_ms
 from mvbuild.refresh.session import RunSession
 from mvbuild.storage.auxiliary_views import OWNED_BY, NamedView, listed_views, views_of_rows, without_views
@@ -31,13 +32,17 @@ class Upkeep:
     """That were expired."""
     files: int = 0
     """That were deleted."""
+    orphans: int = 0
+    """Files that no snapshot has, which were deleted."""
     dropped: list[TableIdentifier] = field(default_factory=list)
 
 
-def maintain_views(session: RunSession, node: ModelNode, storage: TableState, *, began_ms: int, dry_run: bool) -> Upkeep:
-    """Raises CommitConflict if a refresh came first; then that view stays as the refresh left it."""
-    done = Upkeep()
-    before_ms, used = before(began_ms, node.model.config.maintain.expire_after), _used(storage)
+def maintain_views(
+    session: RunSession, node: ModelNode, storage: TableState, around: Collection[State], *, began_ms: int, dry_run: bool
+) -> Upkeep:
+    """Raises CommitConflict if a refresh came first; then that view stays as the refresh left it. `around`: see `orphans`."""
+    done, policy = Upkeep(), node.model.config.maintain
+    before_ms, used = before(began_ms, policy.expire_after), _used(storage)
     for named, table in _views(session, storage):
         if any(started_ms(branch) is not None for branch in table.branches):
             continue
@@ -46,13 +51,15 @@ def maintain_views(session: RunSession, node: ModelNode, storage: TableState, *,
             if not dry_run:
                 done.files += drop(session.catalog, Removed(view=None, storage=table, model=node.id)).files
             continue
-        if node.model.config.maintain.compact and is_needed(table) and not dry_run:
+        if policy.compact and is_needed(table) and not dry_run:
             compact_table(session, table.identifier)
             table = _marked(session, named)
         gone = expirable(table, before_ms=before_ms, keep=1, recorded=(named.snapshot_id,))
         done.snapshots += len(gone)
         if gone and not dry_run:
             done.files += _expired(session, table, gone)
+        left = orphans(session, table, around, before_ms=before(began_ms, policy.orphans_after))
+        done.orphans += len(left) if dry_run else session.catalog.files.delete(left)
     if done.dropped and not dry_run:
         session.catalog.commit([_forgotten(storage, done.dropped)])
     return done

@@ -75,15 +75,16 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Sta
         with _errors_reported(one, node):
             work(session, node, one, began_ms, dry_run=dry_run)
     with _errors_reported(one, node):
-        upkeep = maintain_views(session, node, _storage(session, node), began_ms=began_ms, dry_run=dry_run)
+        upkeep = maintain_views(session, node, _storage(session, node), around, began_ms=began_ms, dry_run=dry_run)
         one.snapshots += upkeep.snapshots
         one.expired_files += upkeep.files
         one.dropped_views = len(upkeep.dropped)
+        one.orphans += upkeep.orphans
     with _errors_reported(one, node):
         policy = node.model.config.maintain
         before_ms = before(began_ms, policy.orphans_after)
         found = _again(session, node, lambda: orphans(session, _storage(session, node), around, before_ms=before_ms))
-        one.orphans = len(found) if dry_run else session.catalog.files.delete(found)
+        one.orphans += len(found) if dry_run else session.catalog.files.delete(found)
 
 
 def _compact(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:  # noqa: ARG001

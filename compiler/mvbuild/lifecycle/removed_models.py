@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
@@ -14,7 +14,7 @@ from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
-from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views
+from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views, view_name
 
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
@@ -34,12 +34,30 @@ def find_named(world: World, catalog: Catalog, name: str) -> Removed:
 
 
 def _with_auxiliary_views(catalog: Catalog, items: tuple[Removed, ...]) -> tuple[Removed, ...]:
-    """With the tables that their storages name as auxiliary views, as far as they are mvbuild's."""
+    """With the tables that their storages name as auxiliary views, as far as they are mvbuild's. A refresh that was never published left
+    tables that no storage names."""
     storages = [item.storage or (item.view.storage if item.view else None) for item in items]
-    listed = [[one.name for one in listed_views(storage)] if storage is not None else [] for storage in storages]
-    states = _load(catalog, tuple(dict.fromkeys(name for names in listed for name in names)))
-    found = [tuple(s for name in names if isinstance(s := states.get(name), TableState) and OWNED_BY in s.properties) for names in listed]
+    spaces = {space: catalog.list_names(space) for space in sorted({s.identifier.namespace for s in storages if s is not None})}
+    names = [_auxiliary_names(storage, spaces[storage.identifier.namespace]) if storage is not None else [] for storage in storages]
+    states = _load(catalog, tuple(dict.fromkeys(name for of in names for name in of)))
+    found = [tuple(_owned(item, storage, of, states)) for item, storage, of in zip(items, storages, names, strict=True)]
     return tuple(replace(item, auxiliary=tables) if tables else item for item, tables in zip(items, found, strict=True))
+
+
+def _auxiliary_names(storage: TableState, near: Iterable[TableIdentifier]) -> list[TableIdentifier]:
+    first = view_name(storage.identifier, 1).name.removesuffix("1")
+    return list(dict.fromkeys([*(one.name for one in listed_views(storage)), *(name for name in near if name.name.startswith(first))]))
+
+
+def _owned(
+    item: Removed, storage: TableState | None, names: Iterable[TableIdentifier], states: Mapping[TableIdentifier, State]
+) -> Iterator[TableState]:
+    listed = {one.name for one in listed_views(storage)} if storage is not None else set()
+    for name in names:
+        table = states.get(name)
+        owner = table.properties.get(OWNED_BY) if isinstance(table, TableState) else None
+        if isinstance(table, TableState) and owner is not None and (name in listed or owner == item.model):
+            yield table
 
 
 def _named(world: World, catalog: Catalog, name: str) -> Removed:

@@ -16,10 +16,11 @@ _NONDETERMINISTIC = frozenset(
     "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name input_file_block_start "
     "input_file_block_length current_timestamp current_date current_time now curdate localtimestamp unix_timestamp current_user user "
     "session_user current_catalog current_database current_schema current_timezone java_method reflect try_reflect "
-    "tablesample ai_query version identifier".split()
+    "tablesample ai_query version identifier aes_encrypt".split()
 )
 _CALLED = frozenset("user version uniform random shuffle reflect uuid now rand unix_timestamp identifier".split())
 """Words that are also likely column names: they only count if a bracket follows."""
+_STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
 _WITHOUT_ARGUMENTS = frozenset(("unix_timestamp",))
 """With an argument, the value is that of the argument."""
 _BARE = frozenset(
@@ -31,7 +32,8 @@ MOVING = re.compile(r"\s*(?:(?:now|today|tomorrow|yesterday)(?:\s.*)?|T?\d{1,2}:
 """Strings that mean another moment each day, if Spark makes a date or a timestamp of them: a word, which may have a zone, or a time."""
 _LITERALS = frozenset(("date", "timestamp", "timestamp_ntz", "timestamp_ltz"))
 _MAYBE = re.compile(
-    rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | {'now', 'today', 'tomorrow', 'yesterday', 'session'}))})\b|['\"]\s*T?\d{{1,2}}:\d",
+    rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | {'now', 'today', 'tomorrow', 'yesterday', 'session'}))})\b"
+    r"|['\"]\s*T?\d{1,2}:\d|\busing\s*r?['\"]",
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?\S+?\}", re.ASCII)
@@ -80,6 +82,8 @@ def why(token: Token) -> str:
         return f"Spark replaces {token.text} with a setting of the session that reads the query"
     if token.token_type == TokenType.FUNCTION:
         return f"{token.text} is not a built-in function of Spark, so what it reads is unknown"
+    if token.text.lower() == "using":
+        return "what the script returns may depend on more than the rows it gets"
     return f"{token.text} {'takes other rows' if token.text.lower() == 'tablesample' else 'gives another value'} each time"
 
 
@@ -99,9 +103,12 @@ def _aliases(tokens: Sequence[Token]) -> Iterator[str]:
 def _is_unsteady(tokens: Sequence[Token], index: int, strictly: bool, bare: Collection[str]) -> bool:
     """`bare`: names that no column has."""
     token, word = tokens[index], tokens[index].text.lower()
-    if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+    if token.token_type in _STRINGS:
         typed = index > 0 and tokens[index - 1].text.lower() in _LITERALS
         return MOVING.fullmatch(word) is not None and (strictly or typed)
+    if word == "using":
+        # SELECT TRANSFORM (...) USING 'script': the one of a join has names.
+        return index + 1 < len(tokens) and tokens[index + 1].token_type in _STRINGS
     if word == "session":
         return _is_qualified_variable(tokens, index)
     called = index + 1 < len(tokens) and tokens[index + 1].token_type == TokenType.L_PAREN
@@ -111,6 +118,8 @@ def _is_unsteady(tokens: Sequence[Token], index: int, strictly: bool, bare: Coll
         return False
     if word == "identifier":
         return called and not _holds_one_string(tokens, index + 2)
+    if word == "aes_encrypt":
+        return called and _has_random_iv(tokens, index + 2)
     if strictly:
         return called or word not in _CALLED
     if word == "tablesample":
@@ -127,6 +136,20 @@ def _is_qualified_variable(tokens: Sequence[Token], index: int) -> bool:
     """`system.session.name`."""
     around = [t.text.lower() for t in tokens[max(index - 2, 0) : index + 2]]
     return around[:2] == ["system", "."] and around[-1] == "."
+
+
+def _has_random_iv(tokens: Sequence[Token], index: int) -> bool:
+    """Whether aes_encrypt(expr, key, mode, padding, iv, aad), whose arguments begin here, has no initialization vector: Spark makes a
+    random one, unless the mode is ECB, which needs none. Its own registry calls the function deterministic all the same."""
+    depth, commas = 0, 0
+    for token in tokens[index:]:
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth < 0 or commas == 4:
+            break
+        commas += depth == 0 and token.token_type == TokenType.COMMA
+        if depth == 0 and token.token_type in _STRINGS and token.text.upper() == "ECB":
+            return False
+    return commas < 4
 
 
 def _holds_one_string(tokens: Sequence[Token], index: int) -> bool:

@@ -40,7 +40,7 @@ from mvbuild.refresh.run_id import left_over
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging_area import StagingArea, drop_branches, place_in
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
-from mvbuild.storage.auxiliary_views import COMPUTED, OWNED_BY, NamedView, computed_from, computed_summary, views_of_rows
+from mvbuild.storage.auxiliary_views import COMPUTED, OWNED_BY, NamedView, computed_from, computed_summary, listed_views, views_of_rows
 from mvbuild.storage.history import STRATEGY
 from mvbuild.storage.layout import STORAGE_DEFAULTS, same_columns
 from mvbuild.storage.proof import is_proven
@@ -157,14 +157,17 @@ class _Refresh:
         if is_same_session and is_proven(self.place.before, given.text.text, given.schemas, text):
             return text
         choice = StrategyChoice(strategy=FULL, code="", message="", inputs=given, shape=whole)
-        source = self._inputs(choice, self.prepared.pinned.node.id, self.place).source
+        source = self._inputs(choice, self.place).source
         difference = round_trip_difference(self.session.engine, self.prepared.sql, whole, source)
         if difference:
             raise NotIncremental("round-trip-unproven", difference)
         return text
 
-    def _inputs(self, choice: StrategyChoice, name: str, place: StagingArea, above: RowQuery | None = None) -> RefreshInputs:
-        return RefreshInputs(session=self.session, node=name, choice=choice, place=place, above=above)
+    def _inputs(
+        self, choice: StrategyChoice, place: StagingArea, view: TableIdentifier | None = None, above: RowQuery | None = None
+    ) -> RefreshInputs:
+        node = self.prepared.pinned.node.id
+        return RefreshInputs(session=self.session, node=node, choice=choice, place=place, view=view, above=above)
 
     # --- one view -----------------------------------------------------------------------------------------------------------------
 
@@ -181,7 +184,7 @@ class _Refresh:
             return self._same(table, choice, summary, computed.definition)
         place = self.places.of(self.session, table, _layout(table.schema))
         above = row_query(self.plan.division.shape, cut.leaf)
-        outcome = carried_out(self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", place, above), summary)
+        outcome = carried_out(self._inputs(choice, place, name, above), summary)
         if outcome.is_empty:
             drop_branches(self.session.catalog, table, (place.branch,) if place.branch else ())
             return replace(self._same(table, choice, summary, computed.definition), outcome=outcome)
@@ -200,7 +203,15 @@ class _Refresh:
             raise NotIncremental("auxiliary-name-taken", f"{name} cannot be read: {found.reason}")
         if not isinstance(found, TableState) or OWNED_BY not in found.properties:
             raise NotIncremental("auxiliary-name-taken", f"{name} exists, and is not an auxiliary view of mvbuild")
+        owner = found.properties[OWNED_BY]
+        if owner != self.prepared.pinned.node.id and owner in self.session.world.graph.nodes and not self._is_listed(name):
+            # Two storages can have names that differ only in the suffix.
+            raise NotIncremental("auxiliary-name-taken", f"{name} is an auxiliary view of {owner}")
         return found
+
+    def _is_listed(self, name: TableIdentifier) -> bool:
+        storage = self.session.world.observed.table(self.prepared.pinned.node.storage)
+        return storage is not None and any(one.name == name for one in listed_views(storage))
 
     def _whole_view(
         self, cut: Cut, name: TableIdentifier, table: TableState | None, choice: StrategyChoice, summary: Mapping[str, str], definition: str
@@ -208,7 +219,7 @@ class _Refresh:
         """Computed in full, in a table that has its columns."""
         engine = self.session.engine
         columns = [column for _, column in cut.shape.outputs]
-        sql = self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", self.place).sql(projected(cut.shape.root, columns), columns)
+        sql = self._inputs(choice, self.place, name).sql(projected(cut.shape.root, columns), columns)
         for _, type_, *_ in engine.call(f"DESCRIBE QUERY {sql}").rows:
             if any(word in str(type_).lower() for word in _INEXACT):
                 raise NotIncremental("auxiliary-type", f"an inner result has the type {type_}, which an Iceberg table does not have")
@@ -303,7 +314,7 @@ class _Refresh:
         return choice
 
     def _query(self, choice: StrategyChoice, views: Sequence[WrittenView], summary: Mapping[str, str]) -> WriteOutcome:
-        inputs, rows = self._inputs(choice, self.prepared.pinned.node.id, self.place), self._computed_with(views[-1], choice)
+        inputs, rows = self._inputs(choice, self.place), self._computed_with(views[-1], choice)
         done = write_values(inputs, summary, *rows) if rows is not None and may_be_few(inputs) else None
         return done if done is not None else carried_out(inputs, summary)
 
@@ -324,7 +335,7 @@ class _Refresh:
         if len(names) != len(shape.outputs):
             raise NotIncremental("incremental-failed", "the query over the auxiliary views has other columns")
         rows = projected(shape.root, [name for name, _ in shape.outputs])
-        query = self.session.engine.prepare(self._inputs(choice, self.prepared.pinned.node.id, self.place).sql(rows, names))
+        query = self.session.engine.prepare(self._inputs(choice, self.place).sql(rows, names))
         if not same_columns(query.schema, self.prepared.query.schema):
             raise NotIncremental("auxiliary-type", "the query over the auxiliary views has columns of other types")
         query.overwrite(self.place.table, self.place.branch, {**summary, STRATEGY: FULL, **summary_of_choice(choice)})

@@ -64,6 +64,8 @@ class RefreshInputs:
     """The id of the MV."""
     choice: StrategyChoice
     place: StagingArea
+    view: TableIdentifier | None = None
+    """The auxiliary view that is refreshed, if it is not the MV itself."""
     above: RowQuery | None = None
     """A query over the storage. If few rows of the storage change, its own change is computed in the same statement."""
     change_above: tuple[Any, Any] | None = None
@@ -234,7 +236,7 @@ class RefreshInputs:
 
     def _name(self, what: str) -> str:
         """A new temporary name, different from those of other refreshes of this session."""
-        own = sha256(self.node.encode()).hexdigest()[:8]
+        own = sha256(f"{self.node} {self.view or ''}".encode()).hexdigest()[:8]
         self.made.append(f"{self.session.run.branch}_{own}_{what}")
         return self.made[-1]
 

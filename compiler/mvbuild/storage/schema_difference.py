@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from mvbuild.ports.states import Schema
@@ -61,6 +62,11 @@ def difference(before: Schema, now: Schema) -> SchemaDifference:
 def paths(schema: Schema) -> tuple[Path, ...]:
     """All columns of a schema, and the fields of its structs."""
     return tuple(path for path, _ in _columns(schema["fields"]))
+
+
+def mark_of(schema: Schema) -> str:
+    """Eight hexadecimal digits that another schema of the table does not have: an id can come again after its schema was removed."""
+    return blake2b(repr(tuple(_columns(schema["fields"]))).encode(), digest_size=4).hexdigest()
 
 
 def _moved(before: Sequence[Path], now: Sequence[Path]) -> list[Path]:

@@ -9,26 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mvbuild.ports.states import TableState
+from mvbuild.storage.schema_difference import mark_of
 
 SCHEMA_READ = "mvbuild.base.schema."
-"""Prefix of properties of the storage table: UUID of a base table, and the branch if it is not `main` -> the id of the schema that the
-refresh read."""
+"""Prefix of properties of the storage table: UUID of a base table, and the branch if it is not `main` -> `id:mark` of the schema that the
+refresh read. Earlier releases wrote the id alone."""
+REMOVED = -1
+"""Instead of the id of a schema that the table does not have any more."""
 
 
 def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, str]:
     """The properties for tables, each with its branch, that are read with their current schema. Nothing is recorded for two tables with one
     UUID (`register_table`) whose schemas differ."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, set[str]] = {}
     for table, branch in tables:
         if table.uuid:
-            found.setdefault(_key(table, branch), set()).add(table.current_schema_id)
-    return {key: str(*ids) for key, ids in found.items() if len(ids) == 1}
+            found.setdefault(_key(table, branch), set()).add(f"{table.current_schema_id}:{mark_of(table.schema)}")
+    return {key: str(*schemas) for key, schemas in found.items() if len(schemas) == 1}
 
 
 def recorded_schema_id(storage: TableState, table: TableState, branch: str | None) -> int | None:
-    """The id of the schema with which the last refresh read a table; None if it was not recorded."""
-    text = storage.properties.get(_key(table, branch), "")
-    return int(text) if text.isdigit() else None
+    """The id of the schema with which the last refresh read a table, or REMOVED; None if it was not recorded.
+
+    `expire_snapshots` can remove a schema that no snapshot was written with, and the next new one has its id.
+    """
+    id_, _, mark = storage.properties.get(_key(table, branch), "").partition(":")
+    if not id_.isdigit():
+        return None
+    schema = table.schemas.get(int(id_))
+    return int(id_) if schema is not None and mark in ("", mark_of(schema)) else REMOVED
 
 
 def _key(table: TableState, branch: str | None) -> str:

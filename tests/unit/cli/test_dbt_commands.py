@@ -36,7 +36,8 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
 
     def execute(options: Any, **arguments: Any) -> int:
-        calls.append({"target": options.target, **{k: v for k, v in arguments.items() if v}})
+        more = {"branch": options.branch, "vars": options.vars, **arguments}
+        calls.append({"target": options.target, **{k: v for k, v in more.items() if v}})
         return 0
 
     monkeypatch.setattr(run_module, "execute", execute)
@@ -147,6 +148,28 @@ def test_a_retry_runs_what_failed(
     assert outcome.exit == 0
     assert executed == ([{"target": None, "select": select, "full_refresh": True}] if select else [])
     assert ("Nothing failed in the last run." in outcome.stderr) == (select is None)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("retry", {"target": "prod", "branch": "b1", "vars": {"x": 5, "y": "a"}}),
+        ("retry --target dev --branch b2 --vars '{x: 6}'", {"target": "dev", "branch": "b2", "vars": {"x": 6, "y": "a"}}),
+    ],
+)
+def test_a_retry_has_the_target_the_branch_and_the_variables_of_the_last_run(
+    root: Path,
+    executed: list[dict[str, Any]],
+    words: str,
+    expected: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (root / "target").mkdir(exist_ok=True)
+    arguments = {"target": "prod", "branch": "b1", "vars": {"x": 5, "y": "a"}}
+    (root / "target/run_results.json").write_text(json.dumps({"results": [{"status": "error"}], "args": arguments}))
+    assert call(words, root, {}, monkeypatch, capsys).exit == 0
+    assert executed == [{**expected, "select": ["result:error"]}]
 
 
 def test_a_data_test_that_waits_for_another_mv_is_not_run_again(

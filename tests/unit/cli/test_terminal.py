@@ -116,6 +116,15 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell")
+@pytest.mark.parametrize("pipe", ["|", "|&"])
+def test_a_reader_that_goes_away_does_not_change_the_exit_code(pipe: str, tmp_path: Path) -> None:
+    lay_out(tmp_path, {f"models/m{i}.sql": "select 1 as id, as x\n" for i in range(30)})
+    words = f"({' '.join(MVBUILD)} compile; echo $? > code) {pipe} true; cat code"
+    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, env=BASE, capture_output=True, text=True, check=False)
+    assert done.stdout == "2\n"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt(tmp_path: Path, sent: signal.Signals, code: int) -> None:

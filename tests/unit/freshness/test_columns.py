@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from mvbuild.freshness.rules import judge
 from mvbuild.incremental.table_changes import Changes
-from mvbuild.storage.schemas_read import SCHEMA_READ
+from mvbuild.storage.schemas_read import REMOVED, SCHEMA_READ, recorded_schema_id
 from unit.freshness.other_hands import Fields, added, edit, evolve, swapped, two
 from unit.worlds import PROJECT, Shop, append, shop
 
@@ -147,6 +148,37 @@ def test_the_schema_that_was_read_is_not_kept_any_more(built: Shop) -> None:
     assert codes(built) == ["base-table-schema-changed"]
     assert built.statuses("daily") == {"daily": "success"}
     assert codes(built) == []
+
+
+def test_the_id_of_a_schema_that_was_removed_comes_again(built: Shop) -> None:
+    """`expire_snapshots` removes schemas that no snapshot was written with."""
+    built.changes = Changes(built.catalog.changes)
+    evolve(built, added)
+    built.run()
+    assert codes(built) == []
+
+    def again(raw: dict[str, Any]) -> dict[str, Any]:
+        others = [s for s in raw["schemas"] if s["schema-id"] != raw["current-schema-id"]]
+        (now,) = (s for s in raw["schemas"] if s["schema-id"] == raw["current-schema-id"])
+        fields = [{**f, "id": f["id"] + 10} for f in now["fields"]]
+        return {**raw, "schemas": [*others, {**now, "fields": fields}], "last-column-id": raw["last-column-id"] + 10}
+
+    edit(built, "raw.orders", again)
+    assert codes(built) == ["base-table-schema-changed"]
+    (step,) = (s for s in built.plan("daily").steps if s.node == "model.shop.daily")
+    assert (step.strategy, step.choice.code) == ("full", "column-changed")
+    built.run()
+    assert codes(built) == []
+
+
+def test_a_schema_that_an_earlier_release_recorded(built: Shop) -> None:
+    """By its id alone."""
+    storage = built.world().observed.table(built.world().graph.model("model.shop.daily").storage)
+    assert storage is not None
+    (key,) = (k for k in storage.properties if k.startswith(SCHEMA_READ))
+    table = built.table("raw.orders")
+    for text, expected in ((storage.properties[key], 1), ("1", 1), ("1:00000000", REMOVED), ("7", REMOVED), ("", None)):
+        assert recorded_schema_id(replace(storage, properties={key: text}), table, None) == expected
 
 
 ONE_FORMAT = pytest.mark.parametrize("built", ["table-properties"], indirect=True)

@@ -317,6 +317,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "snapshot-expired": snapshot_expired,
     "source-recreated": source_recreated,
     "column-changed": column_changed,
+    "partition-column-dropped": refused_by_metadata("partition-column-dropped"),
     "equality-deletes": refused_by_metadata("equality-deletes"),
     "files-missing": refused_by_metadata("files-missing"),
     "non-iceberg-source": refused_by_metadata("non-iceberg-source"),

@@ -46,6 +46,10 @@ from mvbuild.parse.determinism import nondeterministic_word
         ("SELECT system.session.cut FROM t", "session"),
         ("SELECT `system`.`session`.`cut` FROM t", "session"),
         ("SELECT IDENTIFIER(cut) FROM t", "IDENTIFIER"),
+        ("SELECT aes_encrypt(a, 'k') FROM t", "aes_encrypt"),
+        ("SELECT aes_encrypt(concat(a, b, c, d, e), 'k', 'GCM', 'DEFAULT') FROM t", "aes_encrypt"),
+        ("SELECT TRANSFORM (a) USING 'cat' AS (x) FROM t", "USING"),
+        ('FROM t MAP a USING "cat" AS x', "USING"),
     ],
 )
 def test_found(sql: str, word: str) -> None:
@@ -58,6 +62,8 @@ def test_found(sql: str, word: str) -> None:
         "SELECT a FROM t",
         "SELECT uuid, now, user, version FROM t",
         "SELECT t.current_date FROM t",
+        "SELECT aes_encrypt(a, 'k', 'ECB'), aes_encrypt(a, 'k', 'GCM', 'DEFAULT', unhex('00')), aes_encrypt FROM t",
+        "SELECT a FROM t JOIN u USING (a)",
         "SELECT a AS current_date FROM t",
         "SELECT `current_date` FROM t",
         "SELECT unix_timestamp(a) AS s FROM t",

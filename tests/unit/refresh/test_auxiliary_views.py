@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mvbuild.artifacts.catalog import catalog
 from mvbuild.cli.explain import explanation_text
+from mvbuild.formats.properties import REFRESH_SNAPSHOT
+from mvbuild.incremental.auxiliary_views import view_names
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.drop import drop
 from mvbuild.lifecycle.removed_models import find_named, find_removed
@@ -17,7 +21,17 @@ from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh import stage
 from mvbuild.refresh.write_outcome import NotIncremental
-from mvbuild.storage.auxiliary_views import COMPUTED, NAMED, OWNED_BY, computed_from, listed_views, views_of_rows
+from mvbuild.storage.auxiliary_views import (
+    COMPUTED,
+    NAMED,
+    OWNED_BY,
+    computed_from,
+    listed_views,
+    named_views,
+    view_name,
+    views_of_rows,
+    without_views,
+)
 from mvbuild.storage.history import history
 from mvbuild.storage.stored import stored
 from unit.worlds import PROJECT, Shop, append, name, shop
@@ -237,3 +251,50 @@ def test_explain_shows_the_views_of_a_fresh_mv(tmp_path: Path, policy: str) -> N
     text = explanation_text(found)
     assert (f"lake.{VIEW}: no-change" in text) == (policy == "always"), text
     assert possible == (["affected-keys", "bag", "full-diff"] if policy == "always" else [])
+
+
+def test_a_view_gets_a_name_that_the_other_views_do_not_have(tmp_path: Path) -> None:
+    """`maintain` drops any view that no refresh needs, not only the last one."""
+    of = made(tmp_path)
+    storage = refreshed(of)
+    (first,) = listed_views(storage)
+    other = replace(first, name=view_name(storage.identifier, 2))
+    record = stored(storage).record
+    assert record is not None
+    properties = {**storage.properties, **named_views(storage, storage.properties[REFRESH_SNAPSHOT], record, [other])}
+    listed = replace(storage, properties={**properties, **without_views(replace(storage, properties=properties), [first.name])})
+    assert [one.name for one in listed_views(listed)] == [other.name]
+    world = of.world()
+    world = replace(world, observed=world.observed.updated({listed.identifier: listed}))
+    question = SimpleNamespace(node=world.graph.model("model.shop.daily"), world=world)
+    assert [one.name for one in view_names(question, 3)] == ["daily__auxiliary_2", "daily__auxiliary_1", "daily__auxiliary_3"]  # type: ignore[arg-type]
+
+
+def test_a_refresh_that_was_never_published_leaves_no_view_when_its_model_is_removed(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    of.write(
+        {"models/daily.yml": "models: [{name: daily, columns: [{name: id, data_tests: [not_null]}], config: {auxiliary_views: always}}]\n"}
+    )
+    of.engine.failures = {"IS NULL": 1}
+    assert not of.run().ok
+    assert name(VIEW) in of.catalog.load([name(VIEW)])
+    (tmp_path / "models/daily.sql").unlink()
+    (tmp_path / "models/daily.yml").unlink()
+    (item,) = find_removed(of.world(), of.catalog)
+    assert {name("main.daily__storage"), name(VIEW)} <= set(item.names)
+
+
+def test_a_view_of_another_mv_is_not_taken(tmp_path: Path) -> None:
+    """Storages named `daily` and `daily__storage` would have the same names for their views."""
+    of = made(tmp_path, more=", storage_namespace: st")
+    assert of.run().ok
+    config = "{auxiliary_views: always, storage_namespace: st, storage_table: daily}"
+    of.write(
+        {"models/other.sql": "SELECT sum(id) AS id FROM raw.orders\n", "models/other.yml": f"models: [{{name: other, config: {config}}}]\n"}
+    )
+    for _ in range(2):
+        result = of.run("other")
+        assert result.ok, result
+        append(of.catalog, "raw.orders")
+    assert result.results[0].details["reason"] == "auxiliary-name-taken"
+    assert of.table("st.daily__auxiliary_1").properties[OWNED_BY] == "model.shop.daily"

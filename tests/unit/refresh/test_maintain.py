@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mvbuild.freshness.rules import judge
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.maintain import Maintained, maintain
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.commits import TableLayout
@@ -242,6 +243,23 @@ def test_orphans_go_when_they_are_old_and_no_run_is_older(built: Shop) -> None:
     assert built.catalog.files.below(f"{location}/data") == ()
     assert states(built) == {"daily": "fresh", "monthly": "fresh"}
     refresh(built, 1)
+
+
+def test_orphans_of_auxiliary_views_go_too(tmp_path: Path) -> None:
+    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
+    made = shop(tmp_path, {**files, "models/daily.sql": "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}\n"})
+    made.write({"models/daily.yml": "models: [{name: daily, config: {auxiliary_views: always}}]\n"})
+    made.engine.plans = {"": "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"}
+    made.changes = Changes(made.catalog.changes)
+    assert made.run().ok
+    view = made.table("main.daily__auxiliary_1")
+    orphan = f"{view.location}/data/orphan.parquet"
+    made.catalog._files.write(orphan, b"x")  # type: ignore[attr-defined]
+    assert keep_up(made, 1)["daily"].orphans == 0
+    assert keep_up(made, 4, dry_run=True)["daily"].orphans >= 1
+    assert keep_up(made, 4)["daily"].orphans >= 1
+    assert orphan not in {path for path, _ in made.catalog.files.below(view.location)}
+    assert made.catalog.load([view.identifier])[view.identifier] == view
 
 
 def _layout(table: TableState) -> Any:

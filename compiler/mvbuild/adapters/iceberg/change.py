@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
 
+    from mvbuild.adapters.iceberg.manifest_reader import Manifests
     from mvbuild.adapters.iceberg.manifests import FileEntry
     from mvbuild.adapters.iceberg.metadata import Raw
 
@@ -67,6 +68,7 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
     before, after = reader.manifests(old), reader.manifests(new)
     common = {m.manifest_path for m in before.data} & {m.manifest_path for m in after.data}
     shared = [m for m in before.data if m.manifest_path in common]
+    reader.refuse_dropped_columns(_in_one(before, after))
     removed, kept, added = compared(reader.entries(before.data, common), reader.entries(after.data, common))
     deletes = _deletes(reader, before.deletes, after.deletes)
     altered = altered_files(reader, deletes, kept, {entry.path for entry in (*removed, *added)}, shared)
@@ -93,6 +95,12 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
         deleted_rows=deletes.added_rows(altered),
         files=files,
     )
+
+
+def _in_one(before: Manifests, after: Manifests) -> list[ManifestFile]:
+    """The manifests that only one of two snapshots has."""
+    left, right = ({m.manifest_path: m for m in (*one.data, *one.deletes)} for one in (before, after))
+    return [manifest for path, manifest in {**left, **right}.items() if path not in left or path not in right]
 
 
 def _deletes(reader: ManifestReader, before: Sequence[ManifestFile], after: Sequence[ManifestFile]) -> Deletes:

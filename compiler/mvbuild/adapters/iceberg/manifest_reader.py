@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import ChangeRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
@@ -37,6 +38,7 @@ class ManifestReader:
         self._snapshots = {s["snapshot-id"]: s for s in raw.get("snapshots") or ()}
         self._lists: dict[int, Manifests] = {NO_SNAPSHOT: Manifests()}
         self._entries: dict[str, list[FileEntry]] = {}
+        self._without_column = frozenset(_specs_without_column(raw))
         self.manifests_read = 0
         self.bytes_read = 0
 
@@ -48,6 +50,13 @@ class ManifestReader:
     def entries(self, manifests: Sequence[ManifestFile], without: Collection[str] = ()) -> list[FileEntry]:
         """The live files of some manifests, except those whose path is in `without`."""
         return [entry for manifest in manifests if manifest.manifest_path not in without for entry in self._read(manifest)]
+
+    def refuse_dropped_columns(self, manifests: Iterable[ManifestFile]) -> None:
+        """Raise ChangeRefused if the partition of a file may not be the one it was written with: when Iceberg rewrites a manifest, it gives
+        columns that were dropped the value NULL, and leaves that of the deletes as it was."""
+        if any(manifest.partition_spec_id in self._without_column for manifest in manifests):
+            message = f"a column that {self._table} was partitioned by was dropped, and files from before were changed"
+            raise ChangeRefused("partition-column-dropped", message)
 
     def refuse_equality(self, *deletes: FileEntry) -> None:
         from pyiceberg.manifest import DataFileContent
@@ -95,6 +104,25 @@ class ManifestReader:
 
     def _missing(self, location: str) -> ChangeRefused:
         return ChangeRefused("files-missing", f"A manifest of {self._table} is missing: {location}")
+
+
+def _specs_without_column(raw: Raw) -> Iterator[int]:
+    """The ids of the partition specs with a source column that the current schema does not have."""
+    schemas = raw.get("schemas") or [raw["schema"]]
+    current = next((s for s in schemas if s.get("schema-id") == raw.get("current-schema-id")), schemas[-1])
+    ids = set(_field_ids(current))
+    for spec in raw.get("partition-specs") or ():
+        used = (field for field in spec["fields"] if field["transform"] != "void")
+        if any(id not in ids for field in used for id in field.get("source-ids") or (field["source-id"],)):
+            yield spec["spec-id"]
+
+
+def _field_ids(struct: Mapping[str, Any]) -> Iterator[int]:
+    """A partition's source is a column or a field of structs."""
+    for field in struct["fields"]:
+        yield field["id"]
+        if isinstance(field["type"], Mapping) and field["type"]["type"] == "struct":
+            yield from _field_ids(field["type"])
 
 
 def _may_equal(delete: FileEntry, data: FileEntry) -> bool:

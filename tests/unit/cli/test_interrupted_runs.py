@@ -1,0 +1,50 @@
+"""A run that is interrupted: its results say what had ended, and `retry` runs the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mvbuild import api
+from mvbuild.refresh.result import Event, Finished
+from unit.cli.bad_input import call
+from unit.worlds import write_project
+
+FILES = {"mvbuild.yml": "name: shop\n", **{f"seeds/{name}.csv": "id\n1\n" for name in ("a", "b", "c")}}
+"""Seeds are loaded without Spark."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_project(tmp_path, FILES)
+
+
+def statuses(root: Path) -> Mapping[str, str]:
+    results = json.loads((root / "target/run_results.json").read_text())["results"]
+    return {one["unique_id"].rpartition(".")[2]: one["status"] for one in results}
+
+
+def interrupt(root: Path, *, atomic: bool = False) -> None:
+    def stop(event: Event) -> None:
+        if isinstance(event, Finished):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.run(root, threads=1, on_event=stop, atomic=atomic)
+
+
+def test_what_had_ended_and_what_had_not(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    interrupt(root)
+    assert statuses(root) == {"a": "success", "b": "skipped", "c": "skipped"}
+    again = call("retry", root, {}, monkeypatch, capsys)
+    assert again.exit == 0
+    assert statuses(root) == {"b": "success", "c": "success"}
+
+
+def test_nothing_of_an_atomic_run_was_published(root: Path) -> None:
+    interrupt(root, atomic=True)
+    assert set(statuses(root).values()) == {"skipped"}
+    assert {name.rpartition(".")[2]: answer.state for name, answer in api.status(root)[1].items()} == {}

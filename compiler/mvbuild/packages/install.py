@@ -26,7 +26,7 @@ from mvbuild.project.packages import (
     installable,
     read_lock,
 )
-from mvbuild.project.project_file import Templates
+from mvbuild.project.project_file import Templates, name_in
 from mvbuild.project.yaml_spans import ScalarNode
 
 _HEAD = "# Written by `mvbuild deps`: the packages of packages.yml, exactly. Keep this file in version control.\n"
@@ -65,6 +65,7 @@ class _Installation:
 def install(root: Path, *, env: Mapping[str, str], vars: Mapping[str, Any], upgrade: bool = False) -> tuple[Installed, ...]:
     """Raises ProjectError, and then nothing of the project was changed. `upgrade` ignores what the lock has."""
     root = root.resolve()
+    name_in(root)
     report: list[Diagnostic] = []
     declared = declared_in(root, report)
     with tempfile.TemporaryDirectory(prefix="mvbuild-deps-") as work:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.git import PACKAGES
 from mvbuild.project.files import LARGEST_TEXT, Contents, list_files, read_text
-from mvbuild.project.yaml_spans import ListNode, MapNode, Node, plain, read_yaml
+from mvbuild.project.yaml_spans import ListNode, MapNode, Node, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile, Span
 
 FOLDER, LOCK = PACKAGES, "packages.lock"
@@ -62,6 +62,9 @@ class PackageFiles:
     macros: tuple[str, ...]
 
 
+_HOW = "Write `- local: ../shared`, `- git: https://...` with `revision:`, or `- tarball: https://...`."
+
+
 def declared_in(root: Path, report: list[Diagnostic]) -> tuple[Declared, ...]:
     """The entries of packages.yml, or of `packages:` in dependencies.yml, in their order."""
     found: list[Declared] = []
@@ -71,6 +74,8 @@ def declared_in(root: Path, report: list[Diagnostic]) -> tuple[Declared, ...]:
             tree, wrong = read_yaml(file)
             report.extend(wrong)
             entry = tree.get("packages") if isinstance(tree, MapNode) else None
+            if entry is not None and not isinstance(entry.node, ListNode) and not is_empty(entry.node):
+                report.append(error("bad-packages", "`packages:` must be a list", entry.node.span, help=_HOW))
             for item in entry.node.items if entry and isinstance(entry.node, ListNode) else ():
                 found += _declared(item, report)
     return tuple(found)
@@ -82,8 +87,7 @@ def _declared(node: Node, report: list[Diagnostic]) -> Iterator[Declared]:
     unknown = next((entry for entry in node.entries if entry.key not in _KEYS), None) if isinstance(node, MapNode) else None
     if len(kinds) != 1 or unknown is not None or not isinstance(keys.get(kinds[0]), str):
         message = f"Unknown key '{unknown.key}' of a package" if unknown else "A package is one of `local:`, `git:` and `tarball:`"
-        help = "Write `- local: ../shared`, `- git: https://...` with `revision:`, or `- tarball: https://...`."
-        report.append(error("bad-packages", message, unknown.span if unknown else node.span, help=help))
+        report.append(error("bad-packages", message, unknown.span if unknown else node.span, help=_HOW))
         return
     revision = keys.get("revision", keys.get("version"))
     revision = revision[0] if isinstance(revision, list) and len(revision) == 1 else revision

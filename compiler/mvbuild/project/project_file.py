@@ -128,10 +128,7 @@ def has_project(root: Path) -> bool:
 
 
 def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
-    name = next((name for name in NAMES if (root / name).is_file()), None)
-    if name is None:
-        raise ProjectError([_no_project(root)])
-    file = read_text(root, name)
+    file = read_text(root, name_in(root))
     tree, wrong = read_yaml(file)
     if tree is None and not wrong:
         wrong = (error("missing-key", "Missing key 'name' in mvbuild.yml", file.line_span(1)),)
@@ -141,6 +138,14 @@ def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
         raise ProjectError(wrong)
     report.extend(wrong)
     return file, tree
+
+
+def name_in(root: Path) -> str:
+    """The name of the project file in a directory. Raises ProjectError if there is none."""
+    name = next((name for name in NAMES if (root / name).is_file()), None)
+    if name is None:
+        raise ProjectError([_no_project(root)])
+    return name
 
 
 def _no_project(root: Path) -> Diagnostic:

@@ -194,6 +194,23 @@ def test_packages_that_need_each_other(tmp_path: Path, packages: str, of_helpers
     assert found.span is not None
 
 
+def test_a_directory_without_a_project(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        deps(tmp_path)
+    assert [d.code for d in caught.value.diagnostics] == ["not-a-project"]
+
+
+@pytest.mark.parametrize("name", ["packages.yml", "dependencies.yml"])
+def test_packages_are_a_list(tmp_path: Path, name: str) -> None:
+    root = project(tmp_path, "")
+    (root / "packages.yml").unlink()
+    (root / name).write_text("packages: {local: ../helpers}\n")
+    with pytest.raises(ProjectError) as caught:
+        deps(root)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message, str(found.span)) == ("bad-packages", "`packages:` must be a list", f"{name}:1:11")
+
+
 def test_a_package_that_two_others_need(tmp_path: Path) -> None:
     package(tmp_path / "helpers")
     for name in ("a", "b"):

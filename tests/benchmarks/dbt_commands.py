@@ -37,7 +37,7 @@ _PURPOSE: Mapping[str, str] = {
     "docs serve": "the same, with live freshness",
     "list": "another name of `ls`",
     "parse": "another name of `compile`",
-    "retry": "runs again what failed in the last run, and what was skipped because of it",
+    "retry": "runs again what failed in the last run, and what was skipped because of it, with the target, the branch and the variables of that run",
     "seed": "loads the seeds that changed; `run` loads them too",
     "source freshness": "the same, by the [snapshots](sources.md) of the sources, without a query",
     "source snapshot-freshness": "another name of `source freshness`",

@@ -1,6 +1,6 @@
-"""MVBUILD_PROOF_SHARE=2/7 -> the proofs of every seventh file, from the second one. Without it, all proofs run.
+"""MVBUILD_PROOF_SHARE=2/8 -> the proofs of every eighth file, from the second one. Without it, all proofs run.
 
-`.ci/run` runs another share each day of the week. The header of every run prints the share, so that you can run it again.
+`.ci/run` runs another share each day. The header of every run prints the share, so that you can run it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def parsed(text: str) -> Share:
     number, _, count = text.partition("/")
     share = Share(int(number), int(count))
     if not 1 <= share.number <= share.count:
-        raise ValueError(f"MVBUILD_PROOF_SHARE is {text!r}. Use 1/7 to 7/7, for example")
+        raise ValueError(f"MVBUILD_PROOF_SHARE is {text!r}. Use 1/8 to 8/8, for example")
     return share
 
 

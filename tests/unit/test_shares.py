@@ -16,11 +16,11 @@ def test_one_share_has_all() -> None:
 
 
 def test_a_share_is_a_number_of_a_count() -> None:
-    assert parsed("2/7") == Share(2, 7)
-    assert str(parsed("2/7")) == "2/7"
+    assert parsed("2/8") == Share(2, 8)
+    assert str(parsed("2/8")) == "2/8"
 
 
-@pytest.mark.parametrize("text", ["0/7", "8/7", "-1/7"])
+@pytest.mark.parametrize("text", ["0/8", "9/8", "-1/8"])
 def test_a_share_that_does_not_exist_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="Use 1/7 to 7/7"):
+    with pytest.raises(ValueError, match="Use 1/8 to 8/8"):
         parsed(text)

@@ -24,6 +24,7 @@ from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_tex
 from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError, error
+from mvbuild.diagnostics.secrets import masked
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
 from mvbuild.graph.model import CompileOptions, Graph, IndirectSelection, ModelNode, NodeId
@@ -170,6 +171,27 @@ def write_artifact(graph: Graph, name: str, content: Mapping[str, Any]) -> None:
         raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
 
 
+def _read_with(graph: Graph) -> dict[str, Any]:
+    """The options that `retry` repeats. Variables are YAML, which keeps their types."""
+    import yaml
+
+    project, given = graph.project, _without_secrets(dict(graph.reading.vars), graph.reading.env)
+    try:
+        text = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip() if given else None
+    except yaml.YAMLError:  # a caller from Python gave objects
+        text = None
+    target = project.target.name if project.target.name in project.target_names else None
+    return {"target": target, "branch": project.branch, "vars": text}
+
+
+def _without_secrets(value: Any, env: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_secrets(inner, env) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(inner, env) for inner in value]
+    return masked(value, env) if isinstance(value, str) else value
+
+
 def write_artifacts(
     graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None, world: World | None = None
 ) -> None:
@@ -199,7 +221,7 @@ def write_artifacts(
             lines = run_results_text(
                 graph,
                 result,
-                arguments=arguments or {},
+                arguments={**(arguments or {}), **_read_with(graph)},
                 version=__version__,
                 invocation_id=invocation,
                 known=earlier_results(graph, results),

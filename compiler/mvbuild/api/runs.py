@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -67,19 +68,21 @@ def run(
     reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), rows) if is_for_this else None
     which, ended = "build" if all_tests else "run", Ended(on_event=on_event)
     arguments = {"which": which, **(arguments or {})}
-    with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
-        session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
-        planned = _started(session, planned)
+    try:
+        with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
+            session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
+            planned = _started(session, planned)
 
-        def work(told: OnEvent) -> RunResult:
-            done = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
-            return _tested(planned, session, done, select, exclude, fail_fast=fail_fast, on_event=told) if all_tests else done
+            def work(told: OnEvent) -> RunResult:
+                done = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
+                return _tested(planned, session, done, select, exclude, fail_fast=fail_fast, on_event=told) if all_tests else done
 
-        try:
             result = with_lineage(session, ended, work)
-        except KeyboardInterrupt:
-            write_artifacts(planned.world.graph, ended.interrupted(planned, together=together), arguments=arguments)
-            raise
+    except KeyboardInterrupt:
+        done = replace(ended.interrupted(planned, together=together), started_ms=started_ms, seconds=clock.monotonic() - began)
+        with suppress(ProjectError):  # the interrupt is what the command ends with
+            write_artifacts(planned.world.graph, done, arguments=arguments)
+        raise
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
     unforeseen = (found for one in result.results for found in one.diagnostics if found.severity == "warning")
     result = replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics), renamed=renamed)

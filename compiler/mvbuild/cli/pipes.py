@@ -17,12 +17,14 @@ class _Pipe(FileIO):
         try:
             return super().write(data)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
             return len(data)
 
 
 def outlive_readers() -> None:
-    """Replace those of the two that are pipes. The files that they were stay open, in `sys.__stdout__` and `sys.__stderr__`."""
+    """Replace those of the two that are pipes or sockets. The files that they were stay open, in `sys.__stdout__` and `sys.__stderr__`."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, TextIOWrapper) and _is_pipe(stream):
@@ -31,7 +33,8 @@ def outlive_readers() -> None:
 
 def _is_pipe(stream: TextIOWrapper) -> bool:
     try:
-        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+        mode = os.fstat(stream.fileno()).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
     except OSError:  # it has no file
         return False
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, env, project_options, store_option
+from mvbuild.cli.options import Options, branch_option, env, project_options, store_option, vars_of
+from mvbuild.diagnostics.secrets import HIDDEN
 
 _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+result:fail"}
 """Status in the last run -> what to select. Of a failed test, the model that it tests."""
@@ -38,9 +40,24 @@ def command(options: Options, threads: int | None) -> int:
         options,
         target=options.target or arguments.get("target"),
         branch=options.branch or arguments.get("branch"),
-        vars={**(arguments.get("vars") or {}), **options.vars},
+        vars=_vars(arguments.get("vars"), options.vars),
     )
-    return execute(again, select=select, threads=threads, full_refresh=bool(arguments.get("full_refresh")), atomic=arguments.get("atomic"))
+    return execute(
+        again,
+        select=select,
+        threads=threads,
+        full_refresh=bool(arguments.get("full_refresh")),
+        atomic=arguments.get("atomic"),
+        all_tests=arguments.get("which") == "build",
+    )
+
+
+def _vars(last: str | None, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = {**vars_of(last), **given}
+    hidden = next((name for name, value in found.items() if HIDDEN in str(value) and name not in given), None)
+    if hidden is not None:
+        raise click.UsageError(f"The variable '{hidden}' of the last run had a secret, which is not kept: give it again with --vars")
+    return found
 
 
 def _waits(result: dict[str, Any]) -> bool:

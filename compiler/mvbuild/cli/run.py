@@ -114,9 +114,6 @@ def execute(
                 "prune": prune,
                 "atomic": atomic,
                 "project_dir": str(options.project_dir),
-                "target": options.target,
-                "branch": options.branch,
-                "vars": dict(options.vars),
             },
         )
     report(result.diagnostics)

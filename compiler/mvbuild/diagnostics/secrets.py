@@ -10,12 +10,14 @@ from mvbuild.diagnostics.render import without_secrets
 
 _NAME = re.compile(r"pass|pwd|pw$|secret|token|credential|key|sas|auth", re.IGNORECASE)
 _SHORTEST = 6
+HIDDEN = "***"
+"""In the place of a secret."""
 
 
 def masked(text: str, env: Mapping[str, str]) -> str:
     """Mask the values of variables with a secret's name, passwords in addresses, and texts that look like secrets."""
     for secret in sorted(_secrets(env), key=len, reverse=True):
-        text = text.replace(secret, "***")
+        text = text.replace(secret, HIDDEN)
     return without_secrets(text)
 
 

@@ -24,7 +24,7 @@ def changed_columns(storage: TableState, now: Pin, texts: Sequence[str], read: i
     SQL uses for something else; if the SQL takes columns by position, also those that moved. `now`: a table, branch or tag. `read`: the
     snapshot that was read, whose schema serves if none was recorded. Empty without both, or if nothing changed."""
     table, schema = now.table, now.table.schemas[now.schema_id]
-    recorded = recorded_schema_id(storage, table, now.ref)
+    recorded = recorded_schema_id(storage, table, now.ref, read)
     if recorded == now.schema_id:
         return ()
     if recorded == REMOVED:

@@ -42,35 +42,35 @@ _COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 def dependence_on_zone(texts: Iterable[str], schemas: Iterable[Schema]) -> str:
     """The text of the first expression that may depend on the zone; empty if there is none."""
-    zoned, plain = _columns(schemas)
+    zoned, plain, inner = _columns(schemas)
     try:
         trees = [tree for text in texts for tree in parse(tokenize(text), text) if tree is not None]
     except (SqlglotError, TokenError, RecursionError):
         return "what cannot be parsed"
-    names = _Names.of(trees, zoned, plain)
+    names = _Names.of(trees, zoned, plain, inner)
     found = next((node for tree in trees for node in _dependent(tree, names)), None)
     if isinstance(found, exp.Column | exp.Star | exp.DataType) and found.parent is not None:
         found = found.parent
     return "" if found is None else found.sql("spark")
 
 
-def _columns(schemas: Iterable[Schema]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of columns, and of their fields, that contain instants; and of those that do not."""
-    zoned: set[str] = set()
-    plain: set[str] = set()
+def _columns(schemas: Iterable[Schema]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The names of columns, and of their fields, that contain instants; of columns that do not; and of fields that do not."""
+    zoned, plain, inner = set[str](), set[str](), set[str]()
     for schema in schemas:
         for field in schema["fields"]:
             if _ZONED.search(str(field["type"])):
-                zoned.update((field["name"].lower(), *_fields(field["type"])))
+                zoned.update((field["name"].lower(), *(name for name, _ in _fields(field["type"]))))
             else:
                 plain.add(field["name"].lower())
-    return frozenset(zoned), frozenset(plain)
+            inner.update(name for name, type_ in _fields(field["type"]) if not _ZONED.search(str(type_)))
+    return frozenset(zoned), frozenset(plain), frozenset(inner)
 
 
-def _fields(type_: Any) -> Iterator[str]:
+def _fields(type_: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(type_, Mapping):
         for field in type_.get("fields", ()):
-            yield field["name"].lower()
+            yield field["name"].lower(), field["type"]
             yield from _fields(field["type"])
         for key in ("element", "key", "value"):
             yield from _fields(type_.get(key))
@@ -80,11 +80,12 @@ def _fields(type_: Any) -> Iterator[str]:
 class _Names:
     zoned: frozenset[str]
     plain: frozenset[str]
+    inner: frozenset[str]
     relations: frozenset[str]
     """Names of tables and aliases: used as a column, such a name is a whole row."""
 
     @staticmethod
-    def of(trees: list[exp.Expr], zoned: frozenset[str], plain: frozenset[str]) -> _Names:
+    def of(trees: list[exp.Expr], zoned: frozenset[str], plain: frozenset[str], inner: frozenset[str]) -> _Names:
         """With the aliases of expressions that contain an instant."""
         aliases = [alias for tree in trees for alias in tree.find_all(exp.Alias)]
         known = frozenset[str]()
@@ -93,11 +94,11 @@ class _Names:
             zoned = known | {a.alias.lower() for a in aliases if any(_named(c, known) for c in a.find_all(exp.Column))}
         plain |= {a.alias.lower() for a in aliases if not any(_named(c, zoned) for c in a.find_all(exp.Column))}
         relations = {t.alias_or_name.lower() for tree in trees for t in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
-        return _Names(zoned, plain, frozenset(relations))
+        return _Names(zoned, plain, inner, frozenset(relations))
 
     def is_instant(self, node: exp.Expr) -> bool:
         """Whether it is certainly an instant, and nothing else."""
-        return isinstance(node, exp.Column) and node.name.lower() in self.zoned - self.plain
+        return isinstance(node, exp.Column) and node.name.lower() in self.zoned - self.plain - self.inner
 
 
 def _named(column: exp.Column, names: frozenset[str]) -> bool:

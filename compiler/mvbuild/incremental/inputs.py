@@ -133,7 +133,7 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
         if not found.moves and states_without_reader(record, found, pins.values()):
             raise Refused("record-incomplete", f"the version of {known_as(found.table)} that the query names is another one than it was")
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
-        recorded = recorded_schema_id(storage, found.table, found.ref) if storage is not None else None
+        recorded = recorded_schema_id(storage, found.table, found.ref, old) if storage is not None else None
         if recorded == REMOVED and found.follows_schema:
             raise Refused("column-changed", f"the schema with which {known_as(found.table)} was read was removed")
         return Input(leaf=leaf, pin=found, old=old, recorded_schema=found.table.schemas.get(recorded) if recorded is not None else None)

@@ -26,25 +26,29 @@ from mvbuild.source import Span
 def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] | None = None, *, keep: bool = False) -> Bound:
     """Bind the queries of a graph. Nodes whose columns cannot be determined are left out, without a diagnostic.
 
-    `only` restricts the work to these nodes and what they read. With `keep`, results are cached for all processes, see `lineage.cache`.
+    `only` restricts the diagnostics to these nodes, and the work to them and what they read. With `keep`, results are cached for all
+    processes, see `lineage.cache`.
     """
     wanted = None if only is None else {*only, *graph.ancestors(only)}
     nodes = [node for node in graph.nodes.values() if wanted is None or node.id in wanted]
     cache = graph.project.cache if keep else Cache()
-    binder = _Binder(graph, schemas, cache.bindings, {}, {}, [])
+    binder = _Binder(graph, schemas, cache.bindings, {}, {})
+    found: list[Diagnostic] = []
     for node in nodes:
-        binder.add(node)
+        wrong = binder.add(node)
+        found += wrong if only is None or node.id in only else ()
     if keep and only is None:
         with suppress(OSError):
             graph.project.target_path.mkdir(parents=True, exist_ok=True)
     cache.save(*([cache.bindings] if only is None else []))
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
-    bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
-    problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
+    bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(found))
+    asked = [node for node in nodes if only is None or node.id in only]
+    problems = [p for node in asked if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
     typed = [
-        p for node in nodes if isinstance(node, ModelNode) and node.storage for p in mistyped_in_layout(node, columns.get(node.id, ()))
+        p for node in asked if isinstance(node, ModelNode) and node.storage for p in mistyped_in_layout(node, columns.get(node.id, ()))
     ]
-    named = misnamed(graph, lambda id: [c.name for c in columns[id]] if id in columns else None, {node.id for node in nodes})
+    named = misnamed(graph, lambda id: [c.name for c in columns[id]] if id in columns else None, {node.id for node in asked})
     return replace(bound, diagnostics=(*bound.diagnostics, *problems, *named, *typed))
 
 
@@ -52,7 +56,7 @@ def bind_views(graph: Graph, schemas: Schemas) -> dict[NodeId, BoundQuery]:
     """Bind the queries of the views of the catalog: the columns of each query, before the view casts and renames them."""
     views = [node for node in graph.nodes.values() if isinstance(node, ViewNode)]
     wanted = {*graph.ancestors([view.id for view in views]), *(view.id for view in views)}
-    binder = _Binder(graph, schemas, Cache().bindings, {}, {}, [])
+    binder = _Binder(graph, schemas, Cache().bindings, {}, {})
     found = {}
     for node in graph.nodes.values():
         if node.id not in wanted:
@@ -72,32 +76,34 @@ class _Binder:
     cache: Table
     known: dict[NodeId, Input]
     lineage: dict[NodeId, NodeLineage]
-    diagnostics: list[Diagnostic]
 
-    def add(self, node: Node) -> None:
+    def add(self, node: Node) -> list[Diagnostic]:
+        """What is wrong with it."""
         if node.id in self.graph.undefined:
-            return
+            return []
         if isinstance(node, ModelNode):
-            self._model(node)
-        elif isinstance(node, ViewNode):
+            return self._model(node)
+        if isinstance(node, ViewNode):
             self._view(node)
         else:
             found = of_node(node, self.schemas)
             if found is not None:
                 self.known[node.id] = Input(columns=found.columns, complete=found.complete)
+        return []
 
-    def _model(self, node: ModelNode) -> None:
-        self.diagnostics.extend(self._missing(node, read) for read in self._unknown_tables(node))
+    def _model(self, node: ModelNode) -> list[Diagnostic]:
+        wrong = [self._missing(node, read) for read in self._unknown_tables(node)]
         bound = self._bound(node.query, node.reads)
         sql = node.query.sql
-        self.diagnostics.extend(
+        wrong.extend(
             Diagnostic(code=f.code, message=f.message, span=sql.span(f.start, f.end), help=f.help or error(f.code, "").help)
             for f in bound.findings
         )
         columns = _model_columns(node, bound)
         if node.materialized != "ephemeral":
-            self.diagnostics.extend(_duplicates(columns, node))
+            wrong.extend(_duplicates(columns, node))
         self._keep(node.id, columns, bound, node.reads)
+        return wrong
 
     def _view(self, node: ViewNode) -> None:
         """A view of the catalog takes the first columns of its query by position and has its own names for them. Errors in the view are not

@@ -113,7 +113,21 @@ def meaning(scope: Scope, names: Sequence[str]) -> Meaning:
             if not found.value.sure or _elsewhere(level, parts):
                 return Meaning(value=Value(sure=False))
             return found
-    return NOWHERE
+    return Meaning(value=Value(sure=False)) if parts[0] in _OF_TIME_WINDOWS or _may_be_unnamed(scope, parts) else NOWHERE
+
+
+_OF_TIME_WINDOWS = ("window", "session_window")
+"""Columns that `GROUP BY window(...)` adds."""
+
+
+def _may_be_unnamed(scope: Scope, parts: tuple[str, ...]) -> bool:
+    """Whether it may be the name of a column that only Spark can name, as `CAST(a AS INT)` in a subquery is called `a`."""
+    for level in scope.levels:
+        own = [s.relation.columns for s in level.tables.sources if s.answers(parts[:1])] if len(parts) > 1 else []
+        visible = own or [level.tables.star]
+        if any(column.name is None for columns in visible for column in columns):
+            return True
+    return False
 
 
 def _elsewhere(level: Scope, parts: tuple[str, ...]) -> bool:

@@ -31,9 +31,9 @@ _MAYBE_BARE = re.compile(rf"\b(?:{'|'.join(sorted(_BARE))})\b", re.IGNORECASE)
 MOVING = re.compile(r"\s*(?:(?:now|today|tomorrow|yesterday)(?:\s.*)?|T?\d{1,2}:\d.*)", re.IGNORECASE | re.DOTALL)
 """Strings that mean another moment each day, if Spark makes a date or a timestamp of them: a word, which may have a zone, or a time."""
 _LITERALS = frozenset(("date", "timestamp", "timestamp_ntz", "timestamp_ltz"))
+_OTHER_WORDS = frozenset("now today tomorrow yesterday session using".split())
 _MAYBE = re.compile(
-    rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | {'now', 'today', 'tomorrow', 'yesterday', 'session'}))})\b"
-    r"|['\"]\s*T?\d{1,2}:\d|\busing\s*r?['\"]",
+    rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | _OTHER_WORDS))})\b|['\"]\s*T?\d{{1,2}}:\d",
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?\S+?\}", re.ASCII)
@@ -139,17 +139,23 @@ def _is_qualified_variable(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _has_random_iv(tokens: Sequence[Token], index: int) -> bool:
-    """Whether aes_encrypt(expr, key, mode, padding, iv, aad), whose arguments begin here, has no initialization vector: Spark makes a
-    random one, unless the mode is ECB, which needs none. Its own registry calls the function deterministic all the same."""
-    depth, commas = 0, 0
+    """Whether Spark takes a random vector for aes_encrypt(expr, key, mode, padding, iv, aad), whose arguments begin here: the
+    mode ECB needs none, and an empty one is none. Spark's own registry calls the function deterministic all the same."""
+    arguments: list[list[Token]] = [[]]
+    depth = 0
     for token in tokens[index:]:
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth < 0 or commas == 4:
+        if depth < 0 or len(arguments) > 5:
             break
-        commas += depth == 0 and token.token_type == TokenType.COMMA
-        if depth == 0 and token.token_type in _STRINGS and token.text.upper() == "ECB":
-            return False
-    return commas < 4
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            arguments.append([])
+        else:
+            arguments[-1].append(token)
+    if len(arguments) > 2 and [t.text.upper() for t in arguments[2]] == ["ECB"]:
+        return False
+    vector = arguments[4] if len(arguments) > 4 else []
+    is_literal = [t.text.lower() for t in vector[:2]] == ["unhex", "("] or [t.token_type for t in vector] == [TokenType.HEX_STRING]
+    return not is_literal or any(not t.text for t in vector)
 
 
 def _holds_one_string(tokens: Sequence[Token], index: int) -> bool:

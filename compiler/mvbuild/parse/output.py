@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
@@ -15,8 +15,9 @@ def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
     select, visible = _first_select(tree, [])
     while select is not None and (at := _starred(select, visible)) is not None:
         cte = visible[at]
-        if cte.args["alias"].columns:
-            return tuple(column.name for column in cte.args["alias"].columns)
+        renamed = _alias_columns(select.args["from_"].this) or _alias_columns(cte)
+        if renamed:
+            return renamed
         select, visible = _first_select(cte.this, visible[:at])
     names: list[str] = []
     for projection in select.expressions if select is not None else ():
@@ -41,36 +42,53 @@ def _ctes(query: exp.Expr) -> Sequence[exp.CTE]:
     return clause.expressions if clause is not None else ()
 
 
+_PLAIN = frozenset("expressions from_ with_ where order limit offset distinct hint qualify".split())
+"""Parts of a SELECT that change no column of its star."""
+
+
 def _starred(query: exp.Select, visible: Sequence[exp.CTE]) -> int | None:
     """The place of the CTE of which `query` is `SELECT * FROM cte`, without another table."""
     source, stars = query.args.get("from_"), query.expressions
     if source is None or len(stars) != 1 or not isinstance(stars[0], exp.Star) or any(stars[0].args.values()):
         return None
     table = source.this
-    if any(query.args.get(part) for part in ("joins", "laterals", "operation_modifiers")):
+    if not isinstance(table, exp.Table) or any(value and part not in _PLAIN for part, value in query.args.items()):
         return None
-    if not isinstance(table, exp.Table) or any(value and part not in ("this", "alias") for part, value in table.args.items()):
+    if any(value and part not in ("this", "alias") for part, value in table.args.items()):
         return None
     return next((at for at in reversed(range(len(visible))) if visible[at].alias.lower() == table.name.lower()), None)
 
 
-def names_read(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:
-    """The last names of all columns, in lower case, without those that the query itself gives to something: its tables must have the rest.
+def _alias_columns(node: exp.Expr) -> tuple[str, ...]:
+    alias = node.args.get("alias")
+    return tuple(column.name for column in alias.columns) if isinstance(alias, exp.TableAlias) else ()
+
+
+def names_read(nodes: Sequence[exp.Expr]) -> tuple[str, ...]:
+    """The names of columns, in lower case, without those that the query itself gives to something: its tables must have the rest.
 
     `nodes`: the tree from the top.
     """
-    read, given = set[str](), set[str]()
+    read, given, relations = list[tuple[str, ...]](), set[str](), set[str]()
     for node in nodes:
         if isinstance(node, exp.Column):
             if isinstance(node.this, exp.Identifier):
-                read.add(node.name.lower())
+                read.append(tuple(part.name.lower() for part in node.parts))
         elif isinstance(node, exp.Alias):
             given.add(node.alias.lower())
+        elif isinstance(node, exp.Table):
+            relations.add(node.name.lower())
         elif isinstance(node, exp.TableAlias):
-            given.update(column.name.lower() for column in (node.this, *node.columns) if column is not None)
+            relations.add(node.name.lower())
+            given.update(column.name.lower() for column in node.columns)
         elif isinstance(node, (exp.Aliases, exp.Lambda)):
             given.update(identifier.name.lower() for identifier in node.expressions)
-    return tuple(sorted(read - given))
+    return tuple(sorted({_column_of(parts, relations) for parts in read} - given))
+
+
+def _column_of(parts: tuple[str, ...], relations: Collection[str]) -> str:
+    """The column in a dotted name: what follows is a field, and what is before it is its table, if the query has one of that name."""
+    return next((parts[at + 1] for at in range(min(2, len(parts) - 1)) if parts[at] in relations), parts[0])
 
 
 def _names(projection: exp.Expr) -> tuple[str, ...] | None:

@@ -184,7 +184,7 @@ def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> boo
     own = None if read.is_empty else table.snapshots[read.snapshot_id].schema_id
     if not read.follows_schema or (own is None and not read.is_empty):
         return False
-    schema_id = recorded_schema_id(storage, table, read.ref)
+    schema_id = recorded_schema_id(storage, table, read.ref, read.snapshot_id)
     if schema_id is None and own not in (None, table.current_schema_id):
         message = f"{known_as(table)} now has another schema, and the schema that was read is not recorded"
         raise Unverifiable("base-table-schema-not-recorded", message, table.identifier)

@@ -66,7 +66,8 @@ def paths(schema: Schema) -> tuple[Path, ...]:
 
 def mark_of(schema: Schema) -> str:
     """Eight hexadecimal digits that another schema of the table does not have: an id can come again after its schema was removed."""
-    return blake2b(repr(tuple(_columns(schema["fields"]))).encode(), digest_size=4).hexdigest()
+    fields = schema["fields"]
+    return blake2b(repr((*_columns(fields), *_required(fields))).encode(), digest_size=4).hexdigest()
 
 
 def _moved(before: Sequence[Path], now: Sequence[Path]) -> list[Path]:

@@ -28,16 +28,19 @@ def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, s
     return {key: str(*schemas) for key, schemas in found.items() if len(schemas) == 1}
 
 
-def recorded_schema_id(storage: TableState, table: TableState, branch: str | None) -> int | None:
-    """The id of the schema with which the last refresh read a table, or REMOVED; None if it was not recorded.
+def recorded_schema_id(storage: TableState, table: TableState, branch: str | None, read: int | None) -> int | None:
+    """The id of the schema with which the last refresh read the snapshot `read` of a table, or REMOVED; None if it was not recorded.
 
     `expire_snapshots` can remove a schema that no snapshot was written with, and the next new one has its id.
     """
-    id_, _, mark = storage.properties.get(_key(table, branch), "").partition(":")
-    if not id_.isdigit():
+    text, _, mark = storage.properties.get(_key(table, branch), "").partition(":")
+    if not text.isdigit():
         return None
-    schema = table.schemas.get(int(id_))
-    return int(id_) if schema is not None and mark in ("", mark_of(schema)) else REMOVED
+    id_, snapshot = int(text), table.snapshots.get(read) if read is not None else None
+    if id_ not in table.schemas:
+        return REMOVED
+    is_kept = snapshot is not None and snapshot.schema_id == id_
+    return id_ if is_kept or mark in ("", mark_of(table.schemas[id_])) else REMOVED
 
 
 def _key(table: TableState, branch: str | None) -> str:

@@ -286,4 +286,4 @@ def _plain(value: Any) -> Any:
 
 
 def _hash(value: Any) -> str:
-    return sha256(json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return sha256(json.dumps(_plain(value), sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()[:16]

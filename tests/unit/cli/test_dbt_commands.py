@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,11 @@ def test_a_retry_runs_what_failed(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("retry", {"target": "prod", "branch": "b1", "vars": {"x": 5, "y": "a"}}),
-        ("retry --target dev --branch b2 --vars '{x: 6}'", {"target": "dev", "branch": "b2", "vars": {"x": 6, "y": "a"}}),
+        ("retry", {"target": "prod", "branch": "b1", "vars": {"x": 5, "days": {date(2026, 12, 25): "a"}}}),
+        (
+            "retry --target dev --branch b2 --vars '{x: 6}'",
+            {"target": "dev", "branch": "b2", "vars": {"x": 6, "days": {date(2026, 12, 25): "a"}}},
+        ),
     ],
 )
 def test_a_retry_has_the_target_the_branch_and_the_variables_of_the_last_run(
@@ -166,10 +170,24 @@ def test_a_retry_has_the_target_the_branch_and_the_variables_of_the_last_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (root / "target").mkdir(exist_ok=True)
-    arguments = {"target": "prod", "branch": "b1", "vars": {"x": 5, "y": "a"}}
+    arguments = {"target": "prod", "branch": "b1", "vars": "{x: 5, days: {2026-12-25: a}}", "which": "build"}
     (root / "target/run_results.json").write_text(json.dumps({"results": [{"status": "error"}], "args": arguments}))
     assert call(words, root, {}, monkeypatch, capsys).exit == 0
-    assert executed == [{**expected, "select": ["result:error"]}]
+    assert executed == [{**expected, "select": ["result:error"], "all_tests": True}]
+
+
+def test_what_a_run_records_for_a_retry(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    given = "{days: {2026-12-25: a}, token: open-sesame}"
+    env = {"API_TOKEN": "open-sesame"}
+    assert call(f"seed --target prod --vars '{given}'", root, env, monkeypatch, capsys).exit == 0
+    text = (root / "target/run_results.json").read_text()
+    recorded = json.loads(text)["args"]
+    assert (recorded["target"], recorded["branch"], recorded["vars"]) == ("prod", None, "{days: {2026-12-25: a}, token: '***'}")
+    (root / "target/run_results.json").write_text(text.replace('"success"', '"error"'))
+    again = call("retry", root, env, monkeypatch, capsys)
+    assert again.exit == 2
+    assert "The variable 'token' of the last run had a secret" in again.stderr
+    assert call("retry --vars '{token: open-sesame}'", root, env, monkeypatch, capsys).exit == 0
 
 
 def test_a_data_test_that_waits_for_another_mv_is_not_run_again(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mvbuild import api
+from mvbuild.api import runs
 from mvbuild.refresh.result import Event, Finished
 from unit.cli.bad_input import call
 from unit.worlds import write_project
@@ -47,4 +48,18 @@ def test_what_had_ended_and_what_had_not(root: Path, monkeypatch: pytest.MonkeyP
 def test_nothing_of_an_atomic_run_was_published(root: Path) -> None:
     interrupt(root, atomic=True)
     assert set(statuses(root).values()) == {"skipped"}
-    assert {name.rpartition(".")[2]: answer.state for name, answer in api.status(root)[1].items()} == {}
+    assert {one.node: one.status for one in api.run(root).results} == {f"seed.shop.{name}": "success" for name in ("a", "b", "c")}
+
+
+def test_the_start_of_spark(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    assert api.run(root).ok
+    (root / "seeds/a.csv").write_text("id\n2\n")
+    monkeypatch.setattr(runs, "_started", stop)
+    with pytest.raises(KeyboardInterrupt):
+        api.run(root)
+    assert statuses(root)["a"] == "skipped"
+    around = json.loads((root / "target/run_results.json").read_text())
+    assert not around["metadata"]["generated_at"].startswith("1970")

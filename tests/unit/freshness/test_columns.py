@@ -177,8 +177,11 @@ def test_a_schema_that_an_earlier_release_recorded(built: Shop) -> None:
     assert storage is not None
     (key,) = (k for k in storage.properties if k.startswith(SCHEMA_READ))
     table = built.table("raw.orders")
+    assert table.current_snapshot is not None
+    written = table.current_snapshot.snapshot_id
+    assert recorded_schema_id(replace(storage, properties={key: "1:00000000"}), table, None, written) == 1, "its snapshot keeps a schema"
     for text, expected in ((storage.properties[key], 1), ("1", 1), ("1:00000000", REMOVED), ("7", REMOVED), ("", None)):
-        assert recorded_schema_id(replace(storage, properties={key: text}), table, None) == expected
+        assert recorded_schema_id(replace(storage, properties={key: text}), table, None, None) == expected
 
 
 ONE_FORMAT = pytest.mark.parametrize("built", ["table-properties"], indirect=True)

@@ -103,6 +103,18 @@ def test_a_name_that_is_an_instant_in_one_table_only() -> None:
     assert dependence_on_zone(["SELECT a.id FROM raw.a JOIN raw.b USING (id)"], [A, B]) == ""
 
 
+def test_a_field_that_is_an_instant_in_one_struct_only() -> None:
+    def struct(id_: int, of: str) -> object:
+        return {"type": "struct", "fields": [{"id": id_, "name": "a", "type": of}]}
+
+    schema = {
+        "fields": [{"id": 1, "name": "s1", "type": struct(3, "timestamptz")}, {"id": 2, "name": "s2", "type": struct(4, "timestamp")}]
+    }
+    assert dependence_on_zone(["SELECT 1 AS x FROM t WHERE s1.a = s2.a"], [schema])
+    both = {"fields": [{**schema["fields"][0]}, {"id": 2, "name": "s2", "type": struct(4, "timestamptz")}]}
+    assert not dependence_on_zone(["SELECT 1 AS x FROM t WHERE s1.a = s2.a"], [both])
+
+
 def test_a_view_below_counts() -> None:
     assert dependence_on_zone(["SELECT day FROM v", "SELECT CAST(ts AS DATE) AS day FROM raw.a"], [A]) == "CAST(ts AS DATE)"
 

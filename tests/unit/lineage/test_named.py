@@ -91,6 +91,38 @@ def test_a_column_that_models_do_not_have_is_found_without_schemas(case: str, co
     assert call(of, "compile").return_value == 2
 
 
+RIGHT = [
+    "SELECT window.start AS st, count(*) AS n FROM {{ ref('m') }} GROUP BY window(ts, '1 day')",
+    "SELECT id, window FROM {{ ref('m') }} GROUP BY id, window(ts, '1 day')",
+    "SELECT session_window.start AS st FROM {{ ref('m') }} GROUP BY session_window(ts, '5 minutes')",
+    "SELECT a, f FROM (SELECT CAST(id AS BIGINT) AS a, s.f FROM {{ ref('m') }})",
+    "SELECT id, f FROM (SELECT CAST(id AS BIGINT), s.f FROM {{ ref('m') }})",
+    "WITH c AS (SELECT id, upper(name), s.f FROM {{ ref('m') }}) SELECT id, f, `upper(name)` AS n FROM c",
+    "SELECT q.`(id + 1)` AS i FROM (SELECT id + 1 FROM {{ ref('m') }}) AS q",
+    "SELECT f FROM (SELECT (s).f FROM {{ ref('m') }})",
+    "SELECT id, value, col FROM {{ ref('m') }} LATERAL VIEW explode(array(id)) x AS value LATERAL VIEW explode(array(id))",
+    "WITH c AS (SELECT id, name FROM {{ ref('m') }}) SELECT * FROM c AS e(p, q) WHERE p > 1",
+    "SELECT o.id FROM {{ ref('m') }} o WHERE EXISTS (SELECT 1 FROM {{ ref('m') }} i WHERE i.id = o.id AND name = o.name)",
+]
+
+
+@pytest.mark.parametrize("sql", RIGHT)
+def test_names_that_only_spark_gives_are_not_called_unknown(sql: str, tmp_path: Path) -> None:
+    given = "SELECT id, upper(n) AS name, named_struct('f', id) AS s, TIMESTAMP '2024-01-01' AS ts FROM raw.orders\n"
+    of = shop(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": given, "models/n.sql": f"{sql}\n"})
+    done = call(of, "compile")
+    assert done.return_value == 0, done.stderr
+
+
+def test_columns_that_the_alias_of_a_table_renames(tmp_path: Path) -> None:
+    """They are those that settings and tests may name."""
+    files = {
+        "models/m.sql": "WITH c AS (SELECT id, id AS b FROM raw.orders) SELECT * FROM c AS e(p, q)\n",
+        "models/m.yml": "models: [{name: m, config: {partition_by: p}, columns: [{name: q, data_tests: [unique]}]}]\n",
+    }
+    assert call(shop(tmp_path, {"mvbuild.yml": "name: shop\n", **files}), "compile").return_value == 0
+
+
 def test_a_column_of_a_table_that_is_not_known_is_not_judged(tmp_path: Path) -> None:
     files = {
         "models/m.sql": "SELECT id, amount FROM raw.orders\n",

@@ -184,6 +184,9 @@ def test_time_travel(clause: str, kind: str, value: object, after: str):
         ("with c(p, q) as (select a, b from t) select distinct * from c", ("p", "q")),
         ("with c as (select a from t) select * from c union all select * from u", ("a",)),
         ("with c as (with c as (select a from t) select * from c) select * from c", ("a",)),
+        ("with c as (select a, b from t) select * from c as e(p, q)", ("p", "q")),
+        ("with c as (select a, b from t) select * from c e(p, q) where p > 1 order by q limit 3", ("p", "q")),
+        ("with c as (select a, b from t) select * from c group by all", None),
         ("with c as (select * from c) select * from c", None),
         ("with c as (select * from d), d as (select a from t) select * from c", None),
         ("with c as (select a from t) select * from s.c", None),
@@ -209,6 +212,7 @@ def test_columns(sql: str, columns: tuple[str, ...] | None):
         ("select a, e.v from t lateral view explode(b) e as v", ("a", "b")),
         ("select stack(2, a, 2) as (x, y), x from t", ("a",)),
         ("select u.n, s from (select count(b) as n from t) as u", ("b", "s")),
+        ("select s.f, t.s.f, r.t.a, x.g.h, u.v from r.t join y x", ("a", "g", "s", "u")),
     ],
 )
 def test_names_that_the_tables_must_have(sql: str, names: tuple[str, ...]):

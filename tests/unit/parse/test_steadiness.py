@@ -50,6 +50,12 @@ from mvbuild.parse.determinism import nondeterministic_word
         ("SELECT aes_encrypt(concat(a, b, c, d, e), 'k', 'GCM', 'DEFAULT') FROM t", "aes_encrypt"),
         ("SELECT TRANSFORM (a) USING 'cat' AS (x) FROM t", "USING"),
         ('FROM t MAP a USING "cat" AS x', "USING"),
+        ("SELECT TRANSFORM (a) USING -- so\n /* it */ 'cat' AS (x) FROM t", "USING"),
+        ("SELECT aes_encrypt('ECB', k) FROM t", "aes_encrypt"),
+        ("SELECT aes_encrypt(a, k, 'GCM', 'ECB') FROM t", "aes_encrypt"),
+        ("SELECT aes_encrypt(a, k, 'GCM', 'DEFAULT', '', 'aad') FROM t", "aes_encrypt"),
+        ("SELECT aes_encrypt(a, k, 'GCM', 'DEFAULT', unhex(''), 'aad') FROM t", "aes_encrypt"),
+        ("SELECT aes_encrypt(a, k, 'GCM', 'DEFAULT', iv) FROM t", "aes_encrypt"),
     ],
 )
 def test_found(sql: str, word: str) -> None:
@@ -63,6 +69,7 @@ def test_found(sql: str, word: str) -> None:
         "SELECT uuid, now, user, version FROM t",
         "SELECT t.current_date FROM t",
         "SELECT aes_encrypt(a, 'k', 'ECB'), aes_encrypt(a, 'k', 'GCM', 'DEFAULT', unhex('00')), aes_encrypt FROM t",
+        "SELECT aes_encrypt(f.a, coalesce(k, 'k'), 'gcm', 'DEFAULT', X'00', concat(b, 'ECB')) FROM t AS f",
         "SELECT a FROM t JOIN u USING (a)",
         "SELECT a AS current_date FROM t",
         "SELECT `current_date` FROM t",

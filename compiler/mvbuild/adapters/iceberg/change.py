@@ -68,7 +68,7 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
     before, after = reader.manifests(old), reader.manifests(new)
     common = {m.manifest_path for m in before.data} & {m.manifest_path for m in after.data}
     shared = [m for m in before.data if m.manifest_path in common]
-    reader.refuse_dropped_columns(_in_one(before, after))
+    reader.refuse_dropped_columns(_in_one(before, after), (*before.deletes, *after.deletes))
     removed, kept, added = compared(reader.entries(before.data, common), reader.entries(after.data, common))
     deletes = _deletes(reader, before.deletes, after.deletes)
     altered = altered_files(reader, deletes, kept, {entry.path for entry in (*removed, *added)}, shared)

@@ -51,10 +51,11 @@ class ManifestReader:
         """The live files of some manifests, except those whose path is in `without`."""
         return [entry for manifest in manifests if manifest.manifest_path not in without for entry in self._read(manifest)]
 
-    def refuse_dropped_columns(self, manifests: Iterable[ManifestFile]) -> None:
-        """Raise ChangeRefused if the partition of a file may not be the one it was written with: when Iceberg rewrites a manifest, it gives
-        columns that were dropped the value NULL, and leaves that of the deletes as it was."""
-        if any(manifest.partition_spec_id in self._without_column for manifest in manifests):
+    def refuse_dropped_columns(self, changed: Iterable[ManifestFile], deletes: Iterable[ManifestFile]) -> None:
+        """Raise ChangeRefused if deletes may have another partition than the files that they apply to: when Iceberg rewrites a manifest, it
+        gives columns that were dropped the value NULL, and leaves the manifest of the deletes as it was."""
+        of_deletes = {manifest.partition_spec_id for manifest in deletes} & self._without_column
+        if any(manifest.partition_spec_id in of_deletes for manifest in changed):
             message = f"a column that {self._table} was partitioned by was dropped, and files from before were changed"
             raise ChangeRefused("partition-column-dropped", message)
 

@@ -203,6 +203,8 @@ def bounds_from(rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[st
         if type_ not in _TYPES and not str(type_).startswith("decimal"):
             continue
         try:
+            if low is not None and is_julian(_decoded(low), type_):
+                continue
             found[name] = Bounds(
                 low=None if low is None else _literal(_decoded(low), type_),
                 high=None if high is None else _literal(_decoded(high), type_),
@@ -216,6 +218,11 @@ def bounds_from(rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[st
 
 def _decoded(digits: str) -> str:
     return bytes.fromhex(digits).decode()
+
+
+def is_julian(low: str, type_: str) -> bool:
+    """Whether it is a date from before the calendar of today. Iceberg's reader of ORC files does not find such rows by a condition."""
+    return type_ == "date" and low < "1582-10-16"
 
 
 def bounds_of_range(found: ValueRange) -> Bounds:

@@ -26,6 +26,7 @@ from mvbuild.incremental.bounds import (
     bounds_of_range,
     bounds_sql,
     equal_names,
+    is_julian,
     scan_name,
     values_sql,
 )
@@ -350,7 +351,8 @@ class RefreshInputs:
         return True
 
     def _know(self, name: str, ranges: Mapping[str, ValueRange]) -> None:
-        self.known.update({(name, column): bounds_of_range(found) for column, found in ranges.items()})
+        usable = {column: found for column, found in ranges.items() if found.low is None or not is_julian(str(found.low), found.type)}
+        self.known.update({(name, column): bounds_of_range(found) for column, found in usable.items()})
 
     def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:
         """The row count of each, and the bounds of some columns."""

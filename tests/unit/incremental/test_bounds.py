@@ -8,7 +8,7 @@ import pytest
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Filter, Join, Relation, Scan, Union, at, walk
-from mvbuild.incremental.bounds import Bounds, bounded, bounds_of, scan_name
+from mvbuild.incremental.bounds import Bounds, bounded, bounds_from, bounds_of, scan_name
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.shape import shape_of
@@ -57,3 +57,10 @@ def test_bounds_of_a_union_of_unions() -> None:
     assert found.low.sql("spark") == "LEAST(LEAST(LEAST(CAST('0' AS INT), CAST('1' AS INT)), CAST('2' AS INT)), CAST('3' AS INT))"
     assert found.high.sql("spark") == "GREATEST(GREATEST(GREATEST(CAST('4' AS INT), CAST('5' AS INT)), CAST('6' AS INT)), CAST('7' AS INT))"
     assert found.has_null
+
+
+@pytest.mark.parametrize(("low", "is_known"), [("1582-10-14", False), ("0001-01-01", False), ("1582-10-16", True), ("2026-01-01", True)])
+def test_dates_before_the_calendar_of_today_bound_nothing(low: str, is_known: bool) -> None:
+    """In ORC files, Iceberg's reader does not find them by a condition."""
+    of = [("date", 2, low.encode().hex(), b"2026-01-02".hex()), ("string", 2, low.encode().hex(), b"x".hex())]
+    assert set(bounds_from(2, of, ["d", "s"], [])) == ({"d", "s"} if is_known else {"s"})

@@ -62,6 +62,8 @@ def test_every_problem_is_told_at_once() -> None:
             t.StructField("a", nested),
             t.StructField("b", t.DayTimeIntervalType()),
             t.StructField("c", t.MapType(t.StringType(), t.StructType())),
+            t.StructField("_pos", t.IntegerType()),
+            t.StructField("d", t.StructType([t.StructField("_file", t.IntegerType())])),
         ]
     )
     with pytest.raises(QueryError) as caught:
@@ -70,7 +72,8 @@ def test_every_problem_is_told_at_once() -> None:
         "2 columns are named 'a.p' or 'a.P'; names must differ in more than case. "
         "Column 'a.P' has type void, which an MV cannot store. "
         "Column 'b' has type interval day to second, which an MV cannot store. "
-        "Column 'c.value' is a struct without fields, which Iceberg cannot store."
+        "Column 'c.value' is a struct without fields, which Iceberg cannot store. "
+        "Column '_pos' has a name that Iceberg reserves: no table with it can be read."
     )
 
 

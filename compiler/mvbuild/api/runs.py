@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -52,11 +52,9 @@ def run(
     clock = SystemClock()
     started_ms, began = clock.now_ms(), clock.monotonic()
     select, exclude = tuple(select), tuple(exclude)
-    if prune and (select or exclude):
-        raise ProjectError([error("command-line", "--prune cannot be combined with --select or --exclude")])
     graph = graph_of(project)
-    if prune and graph.project.branch is not None:
-        raise ProjectError([error("command-line", "--prune cannot be combined with --branch")])
+    if prune:
+        _require_whole(graph, select, exclude)
     catalog = catalog_of(graph)
     together = graph.project.publish == "atomic" if atomic is None else atomic
     if together:
@@ -83,15 +81,20 @@ def run(
         with suppress(ProjectError):  # the interrupt is what the command ends with
             write_artifacts(planned.world.graph, done, arguments=arguments)
         raise
-    renamed = tuple(pair for r in planned.renames for pair in r.names.items())
-    unforeseen = (found for one in result.results for found in one.diagnostics if found.severity == "warning")
-    result = replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics), renamed=renamed)
+    result = _with_notes(planned, result)
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
     # Include the time before the first step, above all the start of Spark.
     result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
     write_artifacts(planned.world.graph, result, arguments=arguments)
     return result
+
+
+def _require_whole(graph: Graph, select: Sequence[str], exclude: Sequence[str]) -> None:
+    """What is pruned depends on the whole project."""
+    for option, is_given in (("--select or --exclude", select or exclude), ("--branch", graph.project.branch is not None)):
+        if is_given:
+            raise ProjectError([error("command-line", f"--prune cannot be combined with {option}")])
 
 
 def _require_possible(graph: Graph, planned: Plan) -> None:
@@ -144,6 +147,13 @@ def require_contracts(planned: Plan) -> None:
         broken = [d for d in found.diagnostics if d.code == "broken-contract"]
         if broken:
             raise ProjectError(broken)
+
+
+def _with_notes(planned: Plan, result: RunResult) -> RunResult:
+    """With the warnings of the plan and of its nodes, and with what was renamed."""
+    renamed = tuple(pair for r in planned.renames for pair in r.names.items())
+    unforeseen = (found for one in result.results for found in one.diagnostics if found.severity == "warning")
+    return replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics), renamed=renamed)
 
 
 def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:

@@ -52,11 +52,12 @@ def command(options: Options, threads: int | None) -> int:
     )
 
 
-def _vars(last: str | None, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = {**vars_of(last), **given}
+def _vars(last: object, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`last`: YAML, or what another program wrote there."""
+    found = {**vars_of(last if isinstance(last, str) else None), **given}
     hidden = next((name for name, value in found.items() if HIDDEN in str(value) and name not in given), None)
     if hidden is not None:
-        raise click.UsageError(f"The variable '{hidden}' of the last run had a secret, which is not kept: give it again with --vars")
+        raise click.UsageError(f"The value of '{hidden}' has a secret, which was not recorded: give it again with --vars")
     return found
 
 

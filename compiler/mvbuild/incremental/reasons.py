@@ -32,8 +32,8 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Nothing to do: the next refreshes can be incremental again.",
     ),
     "partition-column-dropped": (
-        "A column that a base table was once partitioned by was dropped, and files written before were changed.",
-        "Nothing to do: changes of newer files can be followed. Rewrite the old files to be able to follow theirs.",
+        "A column that a base table was once partitioned by was dropped, and files written before that changed.",
+        "Nothing to do: changes to newer files can be followed. To follow changes to the old files too, rewrite them.",
     ),
     "equality-deletes": (
         "Equality deletes (Flink) do not say which rows they remove.",

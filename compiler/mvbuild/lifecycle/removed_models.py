@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
@@ -34,30 +34,28 @@ def find_named(world: World, catalog: Catalog, name: str) -> Removed:
 
 
 def _with_auxiliary_views(catalog: Catalog, items: tuple[Removed, ...]) -> tuple[Removed, ...]:
-    """With the tables that their storages name as auxiliary views, as far as they are mvbuild's. A refresh that was never published left
-    tables that no storage names."""
+    """With the tables that are auxiliary views of theirs."""
     storages = [item.storage or (item.view.storage if item.view else None) for item in items]
-    spaces = {space: catalog.list_names(space) for space in sorted({s.identifier.namespace for s in storages if s is not None})}
-    names = [_auxiliary_names(storage, spaces[storage.identifier.namespace]) if storage is not None else [] for storage in storages]
+    near = {space: catalog.list_names(space) for space in sorted({s.identifier.namespace for s in storages if s is not None})}
+    names = [_possible_views(storage, near) if storage is not None else {} for storage in storages]
     states = _load(catalog, tuple(dict.fromkeys(name for of in names for name in of)))
-    found = [tuple(_owned(item, storage, of, states)) for item, storage, of in zip(items, storages, names, strict=True)]
+    found = [
+        tuple(s for name, is_listed in of.items() if isinstance(s := states.get(name), TableState) and _owns(item, s, is_listed))
+        for item, of in zip(items, names, strict=True)
+    ]
     return tuple(replace(item, auxiliary=tables) if tables else item for item, tables in zip(items, found, strict=True))
 
 
-def _auxiliary_names(storage: TableState, near: Iterable[TableIdentifier]) -> list[TableIdentifier]:
+def _possible_views(storage: TableState, near: Mapping[tuple[str, ...], Iterable[TableIdentifier]]) -> dict[TableIdentifier, bool]:
+    """Names -> whether the storage lists them: a refresh that was never published left tables that no storage lists."""
     first = view_name(storage.identifier, 1).name.removesuffix("1")
-    return list(dict.fromkeys([*(one.name for one in listed_views(storage)), *(name for name in near if name.name.startswith(first))]))
+    named = (name for name in near[storage.identifier.namespace] if name.name.startswith(first))
+    return {**dict.fromkeys(named, False), **{one.name: True for one in listed_views(storage)}}
 
 
-def _owned(
-    item: Removed, storage: TableState | None, names: Iterable[TableIdentifier], states: Mapping[TableIdentifier, State]
-) -> Iterator[TableState]:
-    listed = {one.name for one in listed_views(storage)} if storage is not None else set()
-    for name in names:
-        table = states.get(name)
-        owner = table.properties.get(OWNED_BY) if isinstance(table, TableState) else None
-        if isinstance(table, TableState) and owner is not None and (name in listed or owner == item.model):
-            yield table
+def _owns(item: Removed, table: TableState, is_listed: bool) -> bool:
+    owner = table.properties.get(OWNED_BY)
+    return owner is not None and (is_listed or owner == item.model)
 
 
 def _named(world: World, catalog: Catalog, name: str) -> Removed:

@@ -5,6 +5,8 @@ origins of every node, and what is certainly wrong with them.
 
 Read first: `model.py` (the types), `bind.py` (a whole graph), `statement.py` (one query: a pure function, so that its result can be
 cached).
+
+Without schemas, `check.py` binds only the queries that `unmatched.py` finds suspicious.
 """
 
 from __future__ import annotations

@@ -24,26 +24,26 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     wrong = _misnamed(graph, graph.nodes.keys() if changed is None else changed)
     if wrong:
         raise ProjectError(wrong)
+    found = _bound(graph, None if changed is None else changed | graph.descendants(changed))
+    if any(d.severity == "error" for d in found):
+        raise ProjectError(found)
+    if checked is not None and not found:
+        checked.note()
+    return found
+
+
+def _bound(graph: Graph, ids: Collection[NodeId] | None) -> tuple[Diagnostic, ...]:
+    """What the binder finds in some models, or in all."""
     # Imported here because most runs have nothing to check, and importing the SQL parser takes longer than everything else that they do.
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
-    from mvbuild.lineage.schemas import NO_SCHEMAS
     from mvbuild.lineage.unmatched import unmatched
 
     tables = read_lock(graph)
-    only: Collection[NodeId] | None = changed and changed | graph.descendants(changed)
-    if tables is None:
-        only = {*graph.contracts, *unmatched(graph, graph.nodes if only is None else only)}
-        if not only:
-            if checked is not None:
-                checked.note()
-            return ()
-    found = bind(graph, of_lock(tables, graph) if tables is not None else NO_SCHEMAS, only, keep=tables is not None)
-    if any(d.severity == "error" for d in found.diagnostics):
-        raise ProjectError(found.diagnostics)
-    if checked is not None and not found.diagnostics:
-        checked.note()
-    return found.diagnostics
+    if tables is not None:
+        return bind(graph, of_lock(tables, graph), ids, keep=True).diagnostics
+    suspects = {*graph.contracts, *unmatched(graph, graph.nodes if ids is None else ids)}
+    return bind(graph, only=suspects).diagnostics if suspects else ()
 
 
 def column_errors(graph: Graph) -> tuple[Diagnostic, ...]:

@@ -9,11 +9,10 @@ from sqlglot.errors import TokenError
 
 from mvbuild.parse.dialect import tokenize
 
-_COLUMNS = frozenset(
-    "_file _pos _spec_id _partition _deleted _row_id _last_updated_sequence_number _change_type _change_ordinal _commit_snapshot_id "
-    "_metadata".split()
-)
-"""Iceberg's, and `_metadata`, which Spark adds to tables of its own formats."""
+RESERVED = frozenset("_file _pos _spec_id _partition _deleted _row_id _last_updated_sequence_number".split())
+"""Those of Iceberg's tables. Spark writes a table with a column of such a name, and then refuses to read it."""
+_COLUMNS = RESERVED | {"_change_type", "_change_ordinal", "_commit_snapshot_id", "_metadata"}
+"""With those of changes, and `_metadata`, which Spark adds to tables of its own formats."""
 OF_ALL_SPECS = "_partition"
 """A struct with a field for every partition spec that the table ever had. A new spec, which makes no snapshot, changes it."""
 _MAYBE = re.compile(rf"\b(?:{'|'.join(sorted(_COLUMNS))})\b", re.IGNORECASE)

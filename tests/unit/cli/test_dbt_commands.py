@@ -186,7 +186,7 @@ def test_what_a_run_records_for_a_retry(root: Path, monkeypatch: pytest.MonkeyPa
     (root / "target/run_results.json").write_text(text.replace('"success"', '"error"'))
     again = call("retry", root, env, monkeypatch, capsys)
     assert again.exit == 2
-    assert "The variable 'token' of the last run had a secret" in again.stderr
+    assert "The value of 'token' has a secret" in again.stderr
     assert call("retry --vars '{token: open-sesame}'", root, env, monkeypatch, capsys).exit == 0
 
 

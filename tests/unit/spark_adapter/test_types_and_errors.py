@@ -73,7 +73,7 @@ def test_every_problem_is_told_at_once() -> None:
         "Column 'a.P' has type void, which an MV cannot store. "
         "Column 'b' has type interval day to second, which an MV cannot store. "
         "Column 'c.value' is a struct without fields, which Iceberg cannot store. "
-        "Column '_pos' has a name that Iceberg reserves: no table with it can be read."
+        "Column '_pos' has a name that Iceberg reserves, and Spark cannot read a table with it."
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
+from mvbuild.formats.metadata_rules import field_ids
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import ChangeRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
@@ -56,7 +56,7 @@ class ManifestReader:
         gives columns that were dropped the value NULL, and leaves the manifest of the deletes as it was."""
         of_deletes = {manifest.partition_spec_id for manifest in deletes} & self._without_column
         if any(manifest.partition_spec_id in of_deletes for manifest in changed):
-            message = f"a column that {self._table} was partitioned by was dropped, and files from before were changed"
+            message = f"a column that {self._table} was partitioned by was dropped, and files written before that changed"
             raise ChangeRefused("partition-column-dropped", message)
 
     def refuse_equality(self, *deletes: FileEntry) -> None:
@@ -111,19 +111,11 @@ def _specs_without_column(raw: Raw) -> Iterator[int]:
     """The ids of the partition specs with a source column that the current schema does not have."""
     schemas = raw.get("schemas") or [raw["schema"]]
     current = next((s for s in schemas if s.get("schema-id") == raw.get("current-schema-id")), schemas[-1])
-    ids = set(_field_ids(current))
+    ids = {id for _, id in field_ids(current)}
     for spec in raw.get("partition-specs") or ():
         used = (field for field in spec["fields"] if field["transform"] != "void")
         if any(id not in ids for field in used for id in field.get("source-ids") or (field["source-id"],)):
             yield spec["spec-id"]
-
-
-def _field_ids(struct: Mapping[str, Any]) -> Iterator[int]:
-    """A partition's source is a column or a field of structs."""
-    for field in struct["fields"]:
-        yield field["id"]
-        if isinstance(field["type"], Mapping) and field["type"]["type"] == "struct":
-            yield from _field_ids(field["type"])
 
 
 def _may_equal(delete: FileEntry, data: FileEntry) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.parse.metadata_columns import RESERVED
 from mvbuild.ports.engine import QueryError
 
 if TYPE_CHECKING:
@@ -81,10 +82,6 @@ def _decimal(decimal: DecimalType, ids: Iterator[int]) -> str:  # noqa: ARG001
 _CONTAINERS: dict[str, Any] = {"struct": _struct, "array": _list, "map": _map, "decimal": _decimal}
 
 
-_RESERVED = frozenset("_file _pos _spec_id _partition _deleted _row_id _last_updated_sequence_number".split())
-"""Iceberg's metadata columns. Spark writes tables with such a column, and then refuses to read them."""
-
-
 def _name(data_type: DataType) -> str:
     """`varchar(3)` is a varchar. For Iceberg, a string with a collation is not a plain string, but it contains the same text."""
     return data_type.simpleString().split("(")[0].split(" ")[0]
@@ -92,8 +89,8 @@ def _name(data_type: DataType) -> str:
 
 def _unstorable(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
     for field in struct.fields:
-        if not path and field.name in _RESERVED:
-            yield UNSTORABLE, f"Column '{field.name}' has a name that Iceberg reserves: no table with it can be read."
+        if not path and field.name in RESERVED:
+            yield UNSTORABLE, f"Column '{field.name}' has a name that Iceberg reserves, and Spark cannot read a table with it."
         yield from _unstorable_type(field.dataType, f"{path}{field.name}")
 
 

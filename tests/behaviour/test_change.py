@@ -106,6 +106,7 @@ def test_overwrite_and_delete(world: World) -> None:
     assert (change.added.files, change.removed.files) == (0, 1)
 
 
+@pytest.mark.proof
 def test_every_pair_of_a_history_with_a_rollback(world: World) -> None:
     states = [world.catalog.create_table(T, LAYOUT, {}), _write(world, 1, 2), _write(world, 3), _overwrite(world, 4), _write(world, 5)]
     world.catalog.commit([table_commit(states[-1], set_snapshot_id=_head(states[2]))])
@@ -219,6 +220,7 @@ def test_deletion_vectors_of_one_file_are_told_apart() -> None:
     assert ([entry.vector for entry in kept], fresh) == ([(4, 9), (22, 9)], [])
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("how", ["append", "rewrite", "delete"])
 def test_ten_of_ten_thousand_files_changed(tmp_path: Path, how: str) -> None:
     seconds, change, total = timed(tmp_path, how)

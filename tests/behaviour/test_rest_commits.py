@@ -50,6 +50,7 @@ def test_several_tables_are_one_request(proxied: tuple[World, Proxy]) -> None:
         assert (state.refs, state.properties["by"]) == ({"main": table.refs["audit"]}, "me")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("faster", [0, 1, 2])
 def test_a_conflict_in_one_of_them_moves_nothing(proxied: tuple[World, Proxy], rest_world: World, faster: int) -> None:
     world, proxy = proxied
@@ -66,6 +67,7 @@ def test_a_conflict_in_one_of_them_moves_nothing(proxied: tuple[World, Proxy], r
         assert state.refs["audit"] == table.refs["audit"]
 
 
+@pytest.mark.proof
 def test_a_table_that_was_dropped_meanwhile(proxied: tuple[World, Proxy], rest_world: World) -> None:
     world, proxy = proxied
     one, two = staged(world, "mart.a", "mart.b")
@@ -120,6 +122,7 @@ def test_a_conflict_shows_before_a_view_is_changed(rest_world: World) -> None:
     assert rest_world.catalog.load([one.identifier, view.identifier, name("mart.w")]) == {one.identifier: one, view.identifier: view}
 
 
+@pytest.mark.proof
 def test_views_that_were_changed_before_the_conflict_are_told(proxied: tuple[World, Proxy], rest_world: World) -> None:
     world, proxy = proxied
     one, two = staged(world, "mart.a", "mart.b")

@@ -95,6 +95,7 @@ def within(table: Table, low: int, high: int) -> pa.Table | None:
     return found.sort_by("id") if found is not None else None
 
 
+@pytest.mark.proof
 def test_random_changes(world: World) -> None:
     random, table, next_id = Random(7), made(world), 100
     for _ in range(12):

@@ -122,6 +122,7 @@ WRONG = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("case", WRONG, ids=str)
 def test_a_wrong_test_is_an_error_with_a_place(case: str, project: Callable[[Mapping[str, str]], Project]) -> None:
     text, said = WRONG[case]

@@ -112,6 +112,7 @@ def test_the_workflow_annotates_lines_and_comments_the_plan(checkout: Path) -> N
     assert "gh api --method POST repos/me/shop/issues/7/comments -F body=@" in said(checkout)
 
 
+@pytest.mark.proof
 def test_a_second_plan_takes_the_place_of_the_first(checkout: Path) -> None:
     done = github(checkout, known="41\n42")
     assert done["Comment"].returncode == 0
@@ -129,6 +130,7 @@ def gitlab(root: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return run(root, "\n".join([*job["before_script"], *job["script"]]), {**own, "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"})
 
 
+@pytest.mark.proof
 def test_the_job_keeps_a_code_quality_report_and_the_plan(checkout: Path) -> None:
     done = gitlab(checkout)
     assert (done.returncode, "curl" in said(checkout)) == (0, False), done
@@ -138,6 +140,7 @@ def test_the_job_keeps_a_code_quality_report_and_the_plan(checkout: Path) -> Non
     assert (checkout / "mvbuild-plan.md").read_text().startswith("<!-- mvbuild plan -->")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("notes", "request_line"),
     [

@@ -101,6 +101,7 @@ def test_a_run_says_it_before_it_touches_anything(
     assert call("plan --offline", tmp_path, env, monkeypatch, capsys).exit == 0
 
 
+@pytest.mark.proof
 def test_the_resolver_itself_without_a_network(machine: Machine) -> None:
     java = shutil.which("java")
     if java is None:

@@ -46,6 +46,7 @@ def test_the_mv_is_the_table_that_dbt_builds(tmp_path: Path, name: str) -> None:
     assert min(found.counts["inserts"], found.counts["late"], found.changed) > 0
 
 
+@pytest.mark.proof
 def test_dbt_keeps_what_it_has_joined_and_the_import_says_so(tmp_path: Path) -> None:
     found = played(tmp_path, JOINS["a left join"], 12)
     assert found.verdict == "agrees, noted"
@@ -53,6 +54,7 @@ def test_dbt_keeps_what_it_has_joined_and_the_import_says_so(tmp_path: Path) -> 
     assert found.counts["others"]
 
 
+@pytest.mark.proof
 def test_dbt_keeps_a_row_whose_newest_version_is_filtered_and_the_import_says_so(tmp_path: Path) -> None:
     found = played(tmp_path, KEPT["newest row, unless it is deleted"], 8)
     assert found.verdict == "agrees, noted", found.differs
@@ -90,6 +92,7 @@ REFUSED_AND_DIFFERENT: dict[str, Files] = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", REFUSED_AND_DIFFERENT)
 def test_the_harness_finds_what_is_refused(tmp_path: Path, name: str) -> None:
     (found,) = taken(tmp_path, REFUSED_AND_DIFFERENT[name]).incremental

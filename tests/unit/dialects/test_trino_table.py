@@ -31,6 +31,7 @@ def test_the_file_is_what_the_proof_writes() -> None:
     assert to_json(of_json(text)) == text
 
 
+@pytest.mark.proof
 def test_nothing_is_proven_that_no_trial_tries() -> None:
     everything = Proofs(version="", proven=_Everything(), differs={})
     tried: set[str] = set()

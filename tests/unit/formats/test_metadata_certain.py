@@ -187,6 +187,7 @@ def test_a_name_that_is_there_twice_with_the_same_value_is_no_contradiction() ->
         metadata_file.read(content.replace(b'{\n  "format-version": 1', b'{\n  "format-version": 1,\n  "format-version": 2', 1))
 
 
+@pytest.mark.proof
 def test_no_damage_makes_a_reader_read_something_else() -> None:
     """One thing in the file is replaced, left out, said twice or added, in each place. What breaks a rule then gives the same definition,
     columns and rows as before, the same record or none, and nothing that was not there."""

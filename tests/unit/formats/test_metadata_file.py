@@ -639,6 +639,7 @@ def test_no_bytes_break_the_reader(content: bytes) -> None:
         metadata_file.read(content)
 
 
+@pytest.mark.proof
 @given(JSON)
 def test_no_json_breaks_the_reader(value: Any) -> None:
     whole = json.loads(FILE)

@@ -254,6 +254,7 @@ def test_a_branch_that_a_dead_run_left_is_found_by_the_next_run(tmp_path: Path) 
     assert of.table("main.daily__storage").branches == {"main"}
 
 
+@pytest.mark.proof
 def test_two_commands_that_write_at_once_both_end_well(root: Path) -> None:
     (root / "target" / store.FILE).unlink()
     command = [sys.executable, "-c", f"from mvbuild import api; api.plan(api.compile({str(root)!r}), removed=False)"]

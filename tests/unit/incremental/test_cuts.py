@@ -372,6 +372,7 @@ def test_conditions_of_a_row_that_do_not_count_are_found(monkeypatch: pytest.Mon
     assert any(one.strategy == "each row by itself" for one in played(ABOVE).wrong)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("query", "function", "change"),
     [

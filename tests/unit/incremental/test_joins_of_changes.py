@@ -126,6 +126,7 @@ def test_small_tables_are_joined_as_they_are() -> None:
     assert with_narrowed_joins(written(TWO_TABLES, "append"), lambda _: False) is None
 
 
+@pytest.mark.proof
 def test_names_of_statements_differ() -> None:
     for given in map(random_case, range(60)):
         ready = OnDuckDB(given.query, given.tables, connected())

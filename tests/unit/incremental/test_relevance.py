@@ -162,12 +162,14 @@ def connection() -> duckdb.DuckDBPyConnection:
     return connected()
 
 
+@pytest.mark.proof
 def test_rows_that_do_not_matter_change_no_result(connection: duckdb.DuckDBPyConnection) -> None:
     found = pushed_rules(connection, {name: rule for name, rule in RULES.items() if "another type" not in name}, range(4))
     assert found.wrong == ()
     assert found.narrowed > 70
 
 
+@pytest.mark.proof
 def test_random_queries(connection: duckdb.DuckDBPyConnection) -> None:
     found = Pushed()
     for seed in range(140):
@@ -207,6 +209,7 @@ WRONG = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_wrong_rule_is_caught(fault: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     name, change, rules = WRONG[fault]
@@ -315,6 +318,7 @@ def test_strings_are_left_out_where_escapes_may_mean_something_else() -> None:
 # --- metadata ------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proof
 def test_what_metadata_calls_irrelevant_has_no_row_that_matters() -> None:
     connection = duckdb.connect()
     found = sum((round_of_trials(seed, connection) for seed in seeds(40)), Counts())

@@ -32,6 +32,7 @@ def connection() -> Any:
     return on_duckdb.connected()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("strategy", ["bag", "affected-keys", "full-diff"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_zero_keeps_its_sign(connection: Any, monkeypatch: pytest.MonkeyPatch, query: str, strategy: str) -> None:

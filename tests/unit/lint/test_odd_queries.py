@@ -43,6 +43,7 @@ def mutated(draw: random.Random) -> str:
     return draw.choice((" ", "\n")).join(words) + "\n"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", seeds(10))
 def test_nothing_is_raised(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)

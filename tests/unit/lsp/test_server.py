@@ -321,11 +321,13 @@ def test_a_project_that_never_compiled_has_definitions_and_files_that_change_els
         assert client.diagnostics[daily][0]["range"]["start"] == {"line": 0, "character": 17}
 
 
+@pytest.mark.proof
 def test_a_client_that_goes_away_takes_the_server_with_it() -> None:
     with serving() as client:
         assert client.gone()
 
 
+@pytest.mark.proof
 def test_freshness_is_asked_in_the_background(tmp_path: Path) -> None:
     """A catalog that has the MV, as `mvbuild status` sees it: the table of a seed is there, the MV is not."""
     root = write_project(

@@ -42,6 +42,7 @@ def test_events_go_into_a_file_as_the_configuration_says(tmp_path: Path, monkeyp
     assert not made.exists()
 
 
+@pytest.mark.proof
 def test_a_run_sends_its_events_to_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The broker of librdkafka's own tests: it speaks Kafka's protocol on a port of this machine, as long as this producer exists.
     broker = Producer({"bootstrap.servers": "none:1", "test.mock.num.brokers": 1, "log_level": 0})

@@ -44,6 +44,7 @@ def by_plan(shop: Shop) -> dict[str, str]:
     return {name: r.message.removeprefix("its definition was changed: ") for name, r in reasons if r.code == "definition-changed"}
 
 
+@pytest.mark.proof
 def test_edits_as_people_make_them(tmp_path: Path) -> None:
     shop, review = edited(tmp_path, list(EDITS.values()))
     reviewed, planned = by_review(review), by_plan(shop)
@@ -62,6 +63,7 @@ def test_a_plain_view(tmp_path: Path) -> None:
     assert planned.items() <= by_review(review).items()
 
 
+@pytest.mark.proof
 def test_what_is_done_follows_from_what_is_said(tmp_path: Path) -> None:
     """The rows are kept for equal tokens; Spark is asked for a proof if only names differ; everything else is refreshed, and so is a sample."""
     shop, _ = edited(tmp_path, list(EDITS.values()))

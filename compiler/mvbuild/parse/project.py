@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -23,6 +23,8 @@ from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
 
+_UNRESOLVED = ("unresolved-ref", "unresolved-source")
+"""Errors of a template that leave its configuration certain."""
 _TEST_SETTINGS = ("enabled", "severity", "group", *COUNTING)
 
 
@@ -64,10 +66,10 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     outcomes = [*(outcome for _, outcome in models), *tests]
     disabled = {name.lower() for name, outcome in models if not outcome.enabled}
     disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
+    outcomes = [_reading_enabled(outcome, disabled) for outcome in outcomes]
     parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
-    before, after = templates.problems(project.cache.files), tuple(_disabled_reads(parsed, disabled))
-    custom, wrong = _custom_tests(project, disabled, templates, workers)
-    after = (*after, *wrong)
+    before = templates.problems(project.cache.files)
+    custom, after = _custom_tests(project, disabled, templates, workers)
     diagnostics = [*before, *(d for outcome in outcomes for d in outcome.diagnostics), *after]
     if any(d.severity == "error" for d in diagnostics):
         raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_query)), *after])
@@ -137,9 +139,11 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
     if not config.enabled and file.has_text:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     parsed, query = None, file.query
-    if file.sql and file.text:
+    unresolved = tuple(d for d in file.rendering if d.code in _UNRESOLVED)
+    wrong = (*unresolved, *file.sql)
+    if wrong and file.text:
         # With its text it has a place in the graph: its errors block what reads it, and nothing else.
-        query = Query(sql=file.text, reads=(), columns=None)
+        query = _unread(file.text)
     if query:
         parsed = ParsedModel(
             name=model.name,
@@ -148,10 +152,15 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
             config=config,
             properties=model.properties,
             query=query,
-            problems=file.sql,
+            problems=wrong,
             version=model.version,
         )
-    return _Outcome(parsed=parsed, diagnostics=(*file.rendering, *problems))
+    rendering = tuple(d for d in file.rendering if parsed is None or d.code not in _UNRESOLVED)
+    return _Outcome(parsed=parsed, diagnostics=(*rendering, *problems))
+
+
+def _unread(sql: MappedText) -> Query:
+    return Query(sql=sql, reads=(), columns=None)
 
 
 def _own(model: ModelFile) -> Own:
@@ -195,8 +204,13 @@ def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
             yield error("wrong-type", problem, setting.span)
 
 
-def _disabled_reads(parsed: Sequence[ParsedModel | ParsedTest], disabled: set[str]) -> Iterator[Diagnostic]:
-    for node in parsed:
-        for read in node.query.reads:
-            if read.kind == "ref" and read.parts[0].lower() in disabled:
-                yield error("unresolved-ref", f"'{read.parts[0]}' is disabled", read.span, help="Enable it, or disable what reads it.")
+def _reading_enabled(outcome: _Outcome, disabled: Collection[str]) -> _Outcome:
+    """The same, with an error for each read of something that is disabled."""
+    parsed = outcome.parsed
+    reads = [r for r in parsed.query.reads if r.kind == "ref" and r.parts[0].lower() in disabled] if parsed else []
+    wrong = tuple(
+        error("unresolved-ref", f"'{read.parts[0]}' is disabled", read.span, help="Enable it, or disable what reads it.") for read in reads
+    )
+    if isinstance(parsed, ParsedModel) and wrong:
+        return replace(outcome, parsed=replace(parsed, query=_unread(parsed.query.sql), problems=(*parsed.problems, *wrong)))
+    return replace(outcome, diagnostics=(*outcome.diagnostics, *wrong)) if wrong else outcome

@@ -22,6 +22,7 @@ PROJECT = {
     "models/beside.sql": "SELECT id FROM {{ ref('good') }}\n",
     "models/bad.sql": "SELECT id FROM raw.orders\n",
     "models/reader.sql": "SELECT id FROM {{ ref('good') }}\nJOIN {{ ref('bad') }} USING (id)\n",
+    "models/off.sql": "{{ config(enabled=false) }} SELECT 1 AS id\n",
     "models/top.sql": "SELECT id FROM {{ ref('reader') }}\n",
 }
 GOOD = {"good", "beside"}
@@ -32,6 +33,10 @@ WRONG = {
     "nothing": "-- nothing\n",
     "an open quote": "SELECT 'a AS id FROM raw.orders\n",
     "two statements": "SELECT 1 AS id; SELECT 2 AS id\n",
+    "an unknown model": "SELECT id FROM {{ ref('godo') }}\n",
+    "an unknown source": "SELECT id FROM {{ source('raw', 'orders') }}\n",
+    "a disabled model": "SELECT id FROM {{ ref('off') }}\n",
+    "several of these": "SELECT v:a[0].b AS id FROM {{ ref('godo') }} JOIN {{ ref('off') }} USING (id)\n",
 }
 KINDS = ("materialized_view", "view", "ephemeral")
 
@@ -125,7 +130,7 @@ def test_only_what_needs_it_cannot_be_served(of: Shop, kind: str) -> None:
 
 
 def test_other_errors_of_the_project_are_told_with_it(of: Shop) -> None:
-    break_it(of).write({"models/other.sql": "SELECT id FROM {{ ref('none') }}\n"})
+    break_it(of).write({"models/other.sql": "SELECT id FROM {{ var('none') }}\n"})
     done = call(of, "run")
     assert done.return_value == 2
     assert "models/bad.sql:2:11" in done.stderr

@@ -58,9 +58,9 @@ def test_disabled_models_are_dropped_with_their_errors():
 
 
 def test_reading_a_disabled_model():
-    with pytest.raises(ProjectError) as raised:
-        parse_project(project({"a": "select 1", "b": "select * from {{ ref('a') }}"}, layers={"a": OFF}), env={}, workers=Workers(1))
-    (diagnostic,) = raised.value.diagnostics
+    models = {"a": "select 1", "b": "select * from {{ ref('a') }}"}
+    (model,) = parse_project(project(models, layers={"a": OFF}), env={}, workers=Workers(1)).models
+    (diagnostic,) = model.problems
     assert (diagnostic.code, str(diagnostic.span)) == ("unresolved-ref", "models/b.sql:1:15")
     assert "disabled" in diagnostic.message
 

@@ -194,9 +194,9 @@ def _without_secrets(value: Any, env: Mapping[str, str]) -> Any:
 
 def write_artifacts(
     graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None, world: World | None = None
-) -> None:
+) -> bool:
     """Write target/manifest.json and target/compiled; with a result, also target/run_results.json and target/run; with the state of the
-    catalog, also target/catalog.json."""
+    catalog, also target/catalog.json. Returns whether the project has unit tests."""
     invocation, now = graph.project.invocation.id, timestamp(time.time_ns() // 1_000_000)
     path = graph.project.target_path
     manifest = path / "manifest.json"
@@ -205,7 +205,7 @@ def write_artifacts(
         with Workers() as workers:
             compiled, stamps = write_compiled(graph, earlier.stamps if earlier else {}, workers), dict[NodeId, Stamp]()
             text = earlier.again(generated_at=now, invocation_id=invocation) if earlier is not None else None
-            has_units = text is None and has_unit_tests(graph)
+            has_units = earlier.has_units if text is not None and earlier is not None else has_unit_tests(graph)
             if text is None:
                 from mvbuild.artifacts.manifest import manifest_text
 
@@ -238,3 +238,4 @@ def write_artifacts(
             write_json(path / "catalog.json", catalog(world, version=__version__, generated_at=now, invocation_id=invocation))
     except OSError as exc:
         raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
+    return has_units

@@ -11,7 +11,7 @@ from mvbuild.project.unit_tests import RowsAsWritten, UnitTest
 
 
 def unit_tests(graph: Graph) -> dict[str, Any]:
-    """By id. Empty if one of them is wrong: `mvbuild test` reports that, and no other command needs them."""
+    """By id. Empty if one of them is wrong: `compile`, `lint` and `test` report that, and no other command needs them."""
     try:
         return {test.id(graph.project.name): _entry(graph, test) for test in graph.unit_tests}
     except (ProjectError, OSError):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
+
+if TYPE_CHECKING:
+    from mvbuild.diagnostics import Diagnostic
 
 
 @click.command("compile", cls=ListCommand)
@@ -31,7 +36,13 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     note(graph.project)
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
     report(check_columns(graph))
-    compilation.write_artifacts(graph)
+    units: tuple[Diagnostic, ...] = ()
+    if compilation.write_artifacts(graph):
+        from mvbuild.unit_tests.query import wrong_unit_tests
+
+        units = wrong_unit_tests(graph)
+        report(units)
+    failed = bool(graph.problems or units)
     models = list(graph.models)
     if select or exclude:
         chosen, warnings = select_nodes(graph, select, exclude)
@@ -39,8 +50,8 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         for node in graph.models:
             if node.id in chosen and isinstance(node, ModelNode) and node.id not in graph.undefined:
                 click.echo(f"-- {node.id}\n{definition(graph, node).text.strip()}\n")
-        return 2 if graph.problems else 0
-    if graph.problems:
+        return 2 if failed else 0
+    if failed:
         return 2
     path = graph.project.target_path
     counted = (f"{n} {kind}{'s' * (n != 1)}" for n, kind in ((len(models), "model"), (len(graph.tests), "data test")))

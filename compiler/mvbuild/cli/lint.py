@@ -69,8 +69,9 @@ def command(
         report(warnings)
         named = [d for d in warnings if d.severity == "error"]
         in_columns = [d for d in column_errors(graph) if d not in named]
-        report(in_columns)
-        wrong = (*graph.problems, *named, *in_columns)
+        units = _of_unit_tests(graph)
+        report((*in_columns, *units))
+        wrong = (*graph.problems, *named, *in_columns, *units)
     except ProjectError as exc:
         if output != "text":
             _print(output, (), options.project_dir, exc.diagnostics)
@@ -80,6 +81,16 @@ def command(
     if wrong:
         return 2
     return 1 if found.fails(next(level for level in LEVELS if level == fail_on)) else 0
+
+
+def _of_unit_tests(graph: Graph) -> tuple[Diagnostic, ...]:
+    from mvbuild.artifacts.earlier import has_unit_tests
+
+    if not has_unit_tests(graph):
+        return ()
+    from mvbuild.unit_tests.query import wrong_unit_tests
+
+    return wrong_unit_tests(graph)
 
 
 class _Asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -61,25 +61,13 @@ def model_of(graph: Graph, test: UnitTest) -> ModelNode:
 
 def test_query(graph: Graph, test: UnitTest, columns: ColumnsOf, *, names: Mapping[NodeId, str] | None = None) -> TestQuery:
     """Raises ProjectError with everything that is wrong with the test. `names`: tables to read instead of the given rows."""
-    node = model_of(graph, test)
-    query, reads = _overridden(graph, test, node)
     report: list[Diagnostic] = []
+    node, query, reads, inputs_given = _inputs(graph, test, report)
     rows: dict[NodeId, RowsAsWritten] = {}
-    for given in test.given:
-        id_ = _input(graph, node, given)
-        if id_ is None:
-            known = [_said(graph, read) for read in dict.fromkeys(node.reads)]
-            help = did_you_mean(given.input, known)
-            report.append(error("bad-unit-test", f"Unknown input {given.input} of the unit test '{test.name}'", given.span, help=help))
-            continue
+    for id_, given in inputs_given.items():
         of = columns.get(id_, Columns(types={}, complete=False))
         rows[id_] = _made(given, of, f"{test.name} {given.input}", report)
         report += problems(rows[id_], of.types, complete=of.complete, what=given.input)
-    missing = [id_ for id_ in dict.fromkeys(_leaves(graph, reads, rows)) if id_ not in rows]
-    for id_ in missing:
-        help = f"Add `- {{input: {_said(graph, id_)}, rows: []}}` to `given:`."
-        message = f"The unit test '{test.name}' gives no rows for {_said(graph, id_)}, which the model '{test.model}' reads"
-        report.append(error("bad-unit-test", message, test.span, help=help))
     if report:
         raise ProjectError(report)
     inputs = {id_: rows_sql(one, columns[id_].types if id_ in columns else {}) for id_, one in rows.items()}
@@ -89,6 +77,42 @@ def test_query(graph: Graph, test: UnitTest, columns: ColumnsOf, *, names: Mappi
 
 
 test_query.__test__ = False  # type: ignore[attr-defined]
+
+
+def wrong_unit_tests(graph: Graph) -> tuple[Diagnostic, ...]:
+    """What is wrong with unit tests whatever the types of columns are: unknown models and inputs, tables without rows, malformed rows."""
+    try:
+        tests = graph.unit_tests
+    except ProjectError as exc:
+        return exc.diagnostics
+    report: list[Diagnostic] = []
+    for test in tests:
+        try:
+            _inputs(graph, test, report)
+        except ProjectError as exc:
+            report += (d for d in exc.diagnostics if d.code == "bad-unit-test")
+    return tuple(report)
+
+
+def _inputs(graph: Graph, test: UnitTest, report: list[Diagnostic]) -> tuple[ModelNode, Query, tuple[NodeId, ...], dict[NodeId, Given]]:
+    """The model, its query with the overrides and what that reads, and the given tables. Raises ProjectError without a query."""
+    node = model_of(graph, test)
+    query, reads = _overridden(graph, test, node)
+    found: dict[NodeId, Given] = {}
+    for given in test.given:
+        id_ = _input(graph, node, given)
+        if id_ is not None:
+            found[id_] = given
+            continue
+        help = did_you_mean(given.input, [_said(graph, read) for read in dict.fromkeys(node.reads)])
+        report.append(error("bad-unit-test", f"Unknown input {given.input} of the unit test '{test.name}'", given.span, help=help))
+    # An unknown input is probably the one that seems to be missing.
+    for id_ in dict.fromkeys(_leaves(graph, reads, found)) if len(found) == len(test.given) else ():
+        if id_ not in found:
+            help = f"Add `- {{input: {_said(graph, id_)}, rows: []}}` to `given:`."
+            message = f"The unit test '{test.name}' gives no rows for {_said(graph, id_)}, which the model '{test.model}' reads"
+            report.append(error("bad-unit-test", message, test.span, help=help))
+    return node, query, reads, found
 
 
 def _made(given: Given, of: Columns, seed: str, report: list[Diagnostic]) -> RowsAsWritten:
@@ -114,7 +138,7 @@ def _relation(leaf: Leaf, inputs: Mapping[NodeId, str]) -> str:
     return inputs[leaf.node]
 
 
-def _leaves(graph: Graph, reads: tuple[NodeId, ...], given: Mapping[NodeId, RowsAsWritten]) -> list[NodeId]:
+def _leaves(graph: Graph, reads: tuple[NodeId, ...], given: Container[NodeId]) -> list[NodeId]:
     """What must be given: the query of an ephemeral model is part of the tested one; everything else has rows of its own."""
     found: list[NodeId] = []
     for id_ in reads:

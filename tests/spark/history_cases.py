@@ -90,6 +90,8 @@ def made(
     chance = random.Random(f"{seed} {version} {mode}")
     chosen = tuple(features if features is not None else chance.sample(list(FEATURES), together))
     tables = {name: _columns(chance, chosen) for name in "abc"[: chance.choice((2, 2, 3))]}
+    if "moves" in chosen and chance.random() < 0.5:
+        tables["b"] = tables["a"]  # so that they can swap their names
     required = frozenset((t, c) for t, columns in tables.items() for c in columns if chance.random() < 0.08)
     views = tuple(view for name in chosen for view in FEATURES[name].views)
     models = (*history_queries.models(chance, _plain(tables), mvs), *history_features.models(chance, tables, chosen))

@@ -55,7 +55,7 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT * FROM {%a}",
             "SELECT x.k, y.* EXCEPT (k) FROM {%a} x JOIN {%b} y ON x.k = y.k",
         ),
-        steps={"move_column": 6, "swap_names": 2, "replace_column": 1, "replace_table": 1},
+        steps={"move_column": 6, "swap_names": 2, "replace_column": 1, "replace_table": 1, "swap_tables": 2},
     ),
     "storage": Feature(
         queries=(

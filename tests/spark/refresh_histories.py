@@ -277,12 +277,29 @@ class _Player:
         elif step.what not in STORAGE_STEPS:
             is_elsewhere = step.what.startswith(ELSEWHERE)
             table = self.tables[ELSEWHERE + step.on if is_elsewhere else step.on]
+            if step.what == "swap_tables":
+                return self._swap(step.on)
             table.do(step.what.removeprefix(ELSEWHERE), chance)
         elif self.project.catalog.table_exists(f"main.{step.on}__storage"):
             storage_step(self.project, step.what, step.on, chance, self.seen.log)
             self.judge.altered.add(step.on)
         else:
             return False
+        return True
+
+    def _swap(self, name: str) -> bool:
+        """The table and another one with the same columns get each other's name."""
+        alike = [
+            n for n, t in self.tables.items() if n != name and t.catalog == "lake" and list(t.columns) == list(self.tables[name].columns)
+        ]
+        if not alike:
+            return False
+        for before, after in ((name, "swapped"), (alike[0], name), ("swapped", alike[0])):
+            self.seen.log.append(f"ALTER TABLE lake.raw.{before} RENAME TO raw.{after}")
+            self.project.sql(self.seen.log[-1])
+        one, other = self.tables[name], self.tables[alike[0]]
+        one.name, other.name = other.name, one.name
+        self.tables[one.name], self.tables[other.name] = one, other
         return True
 
     def _refresh(self, when: str) -> None:

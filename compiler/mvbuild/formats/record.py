@@ -65,10 +65,12 @@ class RefreshRecord:
 
     def of_view(self, uuid: str, namespace: tuple[str, ...] = (), name: str = "") -> ChildView | None:
         """The state of a view that was expanded. A view that was registered under two names has one UUID; then the name must be equal
-        too."""
+        too. So it must if another view had that name, as when two views swap their names."""
         found = [v for v in self.child_views if v.uuid == uuid]
-        named = [v for v in found if (v.namespace, v.name) == (namespace, name)]
-        return next(iter(named or found), None) if len(found) < 2 or named else None
+        named = [v for v in self.child_views if (v.namespace, v.name) == (namespace, name)]
+        if named or len(found) > 1:
+            found = [v for v in found if v in named]
+        return next(iter(found), None)
 
 
 class RecordError(ValueError):

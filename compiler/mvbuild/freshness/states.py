@@ -14,11 +14,14 @@ def recorded_states(record: RefreshRecord, found: Pin) -> tuple[BaseTable, ...]:
     """The states of the leaf's own branch or tag, if the record distinguishes them: states of another one say nothing about it.
 
     A table that was registered again, under another name or in another catalog, has the same UUID, so names count too. They do not count
-    alone, since a table may be renamed. If several names remain that were read at different snapshots, it is unknown which one it was.
+    alone, since a table may be renamed; but if the name was another table's, that one was read in its place, as when two tables swap
+    their names. If several names remain that were read at different snapshots, it is unknown which one it was.
     """
     name = known_as(found.table)
-    states = record.of_table(found.table.uuid, name.namespace, name.name)
-    states = _of_name(states, name)
+    states = _of_name(record.of_table(found.table.uuid, name.namespace, name.name), name)
+    named = {t.uuid for t in record.base_tables if (t.namespace, t.name) == (name.namespace, name.name)} - {""}
+    if named and found.table.uuid not in named:
+        return ()
     if found.moves:
         states = tuple(t for t in states if t.ref == found.ref) or states
     return () if len({_name(t) for t in states}) > 1 and len({t.snapshot_id for t in states}) > 1 else states

@@ -213,4 +213,6 @@ def _rejects_null(condition: exp.Expr, columns: Sequence[str]) -> bool:
     parts = [part.unnest() for part in found.iter_expressions()]
     own = [part for part in parts if isinstance(part, exp.Column)]
     others = [part for part in parts if not isinstance(part, exp.Column)]
+    if isinstance(found, exp.In) and found.this.unnest() not in own:
+        return False  # 1 IN (1, NULL) is true
     return len(own) == 1 and own[0].name in columns and all(isinstance(node, _CONSTANT) for part in others for node in part.walk())

@@ -112,7 +112,7 @@ def _write(session: RunSession, prepared: Prepared, place: StagingArea, places: 
 def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:
     number = next_refresh_id(place.before)
     of_record = summary_of(prepared.record, number, prepared.choice.strategy, prepared.pinned.definition_mark)
-    return {**of_record, **prepared.session_property, **read_summary(prepared.pinned.clock)}
+    return {**of_record, **prepared.session_property, **read_summary(prepared.pinned.clock), **prepared.pinned.schemas}
 
 
 def _marks(done: _Written, before: TableState, settings: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mvbuild.ports.states import TableState
+from mvbuild.storage.history import refreshed_at
 from mvbuild.storage.schema_difference import mark_of
 
 SCHEMA_READ = "mvbuild.base.schema."
-"""Prefix of properties of the storage table: UUID of a base table, and the branch if it is not `main` -> `id:mark` of the schema that the
-refresh read. Earlier releases wrote the id alone."""
+"""Prefix of properties of the storage table, and of keys of a snapshot's summary: UUID of a base table, and the branch if it is not
+`main` -> `id:mark` of the schema that the refresh read. Earlier releases wrote the id alone."""
 REMOVED = -1
 """Instead of the id of a schema that the table does not have any more."""
 
@@ -33,7 +34,7 @@ def recorded_schema_id(storage: TableState, table: TableState, branch: str | Non
 
     `expire_snapshots` can remove a schema that no snapshot was written with, and the next new one has its id.
     """
-    text, _, mark = storage.properties.get(_key(table, branch), "").partition(":")
+    text, _, mark = _recorded(storage, _key(table, branch)).partition(":")
     if not text.isdigit():
         return None
     id_, snapshot = int(text), table.snapshots.get(read) if read is not None else None
@@ -41,6 +42,14 @@ def recorded_schema_id(storage: TableState, table: TableState, branch: str | Non
         return REMOVED
     is_kept = snapshot is not None and snapshot.schema_id == id_
     return id_ if is_kept or mark in ("", mark_of(table.schemas[id_])) else REMOVED
+
+
+def _recorded(storage: TableState, key: str) -> str:
+    """A rollback removes the properties, which are those of another refresh."""
+    current = storage.current_snapshot
+    if key in storage.properties or current is None:
+        return storage.properties.get(key, "")
+    return refreshed_at(storage, current).summary.get(key, "")
 
 
 def _key(table: TableState, branch: str | None) -> str:

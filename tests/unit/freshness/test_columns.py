@@ -11,8 +11,10 @@ import pytest
 
 from mvbuild.freshness.rules import judge
 from mvbuild.incremental.table_changes import Changes
+from mvbuild.lifecycle.rollback import rollback
 from mvbuild.storage.schemas_read import REMOVED, SCHEMA_READ, recorded_schema_id
 from unit.freshness.other_hands import Fields, added, edit, evolve, swapped, two
+from unit.serve.readers import session
 from unit.worlds import PROJECT, Shop, append, shop
 
 
@@ -182,6 +184,20 @@ def test_a_schema_that_an_earlier_release_recorded(built: Shop) -> None:
     assert recorded_schema_id(replace(storage, properties={key: "1:00000000"}), table, None, written) == 1, "its snapshot keeps a schema"
     for text, expected in ((storage.properties[key], 1), ("1", 1), ("1:00000000", REMOVED), ("7", REMOVED), ("", None)):
         assert recorded_schema_id(replace(storage, properties={key: text}), table, None, None) == expected
+
+
+def test_a_rollback_restores_the_schema_of_its_refresh(built: Shop) -> None:
+    read = built.table("raw.orders").current_snapshot_id
+    evolve(built, swapped)
+    built.run()
+    for refresh_id, expected in ((1, ["base-table-schema-changed"]), (2, [])):
+        rollback(session(built, built.world()), built.world().graph.model("model.shop.daily"), refresh_id)
+        assert codes(built) == expected
+    # Even if the other schema is gone, and its id comes again.
+    rollback(session(built, built.world()), built.world().graph.model("model.shop.daily"), 1)
+    edit(built, "raw.orders", lambda raw: {**raw, "schemas": [s for s in raw["schemas"] if s["schema-id"] == raw["current-schema-id"]]})
+    assert built.table("raw.orders").current_snapshot_id == read
+    assert codes(built) == ["base-table-schema-changed"]
 
 
 ONE_FORMAT = pytest.mark.parametrize("built", ["table-properties"], indirect=True)

@@ -1108,7 +1108,13 @@ class _Maker:
             return f"{column.text} {self.random.choice(('<>', '='))} '1'"
         if column.type == "string":
             return self.random.choice(
-                (f"{column.text} <> 'y'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
+                (
+                    f"{column.text} <> 'y'",
+                    f"{column.text} LIKE 'x%'",
+                    f"{column.text} IN ('x', '')",
+                    f"'y' IN ({column.text}, 'y')",
+                    f"length({column.text}) > 0",
+                )
             )
         if column.type == "date":
             return f"{column.text} {self.random.choice(('>=', '<', '='))} {self.day()}"
@@ -1124,6 +1130,9 @@ class _Maker:
                 f"{column.text} IN (1, {number})",
                 f"{column.text} BETWEEN 0 AND {number}",
                 f"{column.text} IS DISTINCT FROM {number}",
+                f"{number} IN (1, {column.text})",
+                f"1 BETWEEN {column.text} AND {number}",
+                f"{number} > {column.text}",
             )
         )
 

@@ -58,6 +58,21 @@ RULES: dict[str, tuple[str, int, list[str]]] = {
         1,
         ["v > 1", "v = 2"],
     ),
+    "left join, a constant IN a list with a column": (
+        "SELECT a.k, a.v FROM {a} a LEFT JOIN {b} b ON a.k = b.k AND a.v > 1 WHERE 1 IN (1, b.v)",
+        2,
+        ["", ""],
+    ),
+    "left join, IN a list of constants": (
+        "SELECT a.k, a.v FROM {a} a LEFT JOIN {b} b ON a.k = b.k AND a.v > 1 WHERE b.v IN (1, 2)",
+        2,
+        ["v > 1", "v IN (1, 2)"],
+    ),
+    "left join, a constant BETWEEN columns": (
+        "SELECT a.k, a.v FROM {a} a LEFT JOIN {b} b ON a.k = b.k AND a.v > 1 WHERE 1 BETWEEN b.v AND 2",
+        2,
+        ["v > 1", ""],
+    ),
     "left join, through an equality": ("SELECT a.v, b.v FROM {a} a LEFT JOIN {b} b ON a.k = b.k WHERE a.k > 1", 2, ["k > 1", "k > 1"]),
     "right join": ("SELECT a.v, b.v FROM {a} a RIGHT JOIN {b} b ON a.k = b.k AND a.v > 1 AND b.v > 1", 2, ["v > 1", ""]),
     "full join": ("SELECT a.v, b.v FROM {a} a FULL JOIN {b} b ON a.k = b.k AND a.v > 1 AND b.v > 1", 2, ["", ""]),

@@ -52,7 +52,7 @@ def equality(*partition: Any, spec: int = 0) -> FileEntry:
 def test_position_deletes_of_a_partition(of_data: tuple[Any, ...], of_delete: tuple[Any, ...], is_met: bool) -> None:
     file, delete = data(*of_data), positions(*of_delete)
     deletes = Deletes(gone=(), fresh=(delete,), kept=(), shared=())
-    assert altered_files(None, deletes, [file], set(), []) == ([file] if is_met else [])  # type: ignore[arg-type]
+    assert altered_files(None, deletes, [file], []) == ([file] if is_met else [])  # type: ignore[arg-type]
     assert had_deletes(Deletes(gone=(), fresh=(), kept=(delete,), shared=()), [file]) is is_met
     assert deletes.added_rows([file]) == (1 if is_met else 0)
 

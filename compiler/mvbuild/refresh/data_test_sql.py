@@ -6,6 +6,8 @@ A function gets the tested rows as a relation, the quoted column, the test, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from math import isfinite
 from typing import Any
 
 from mvbuild.names import quote
@@ -17,9 +19,14 @@ def _literal(value: Any, *, as_text: bool) -> str:
         return "NULL"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str) and as_text:
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return str(value)
+    if isinstance(value, date) or (isinstance(value, str) and as_text):
+        return _text(value)
+    return f"CAST('{value}' AS DOUBLE)" if isinstance(value, float) and not isfinite(value) else str(value)
+
+
+def _text(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _not_null(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
@@ -31,9 +38,13 @@ def _unique(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
 
 
 def _accepted_values(tested: str, column: str, test: DataTest, _: Sequence[str]) -> str:
-    as_text = bool(test.arguments.get("quote", True))
-    values = ", ".join(_literal(v, as_text=as_text) for v in test.arguments["values"])
-    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL AND {column} NOT IN ({values}) GROUP BY {column}"
+    as_text, values = bool(test.arguments.get("quote", True)), test.arguments["values"]
+    wrong = f"{column} NOT IN ({', '.join(_literal(v, as_text=as_text) for v in values)})"
+    if as_text and any(not isinstance(v, str | None) for v in values):
+        # As in dbt, a column of strings has the texts of numbers. Spark would compare numbers, and fail for texts that are none.
+        texts = ", ".join("NULL" if v is None else _text(v) for v in values)
+        wrong = f"CASE typeof({column}) WHEN 'string' THEN CAST({column} AS STRING) NOT IN ({texts}) ELSE {wrong} END"
+    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL AND {wrong} GROUP BY {column}"
 
 
 def _relationships(tested: str, column: str, test: DataTest, relations: Sequence[str]) -> str:

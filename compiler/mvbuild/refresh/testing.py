@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import groupby
 
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.pins import leaf_table
-from mvbuild.graph.model import NodeId, TestNode
+from mvbuild.graph.model import ModelNode, NodeId, TestNode
 from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, skipped_test, test_inputs
 from mvbuild.refresh.result import RunResult, Tested, TestResult
 from mvbuild.refresh.session import RunSession
@@ -85,4 +86,9 @@ def _missing(session: RunSession, test: TestNode) -> str:
     pins = session.pins(below)
     missing = [leaf_table(session.world.graph, leaf) for leaf in below.leaves if leaf not in pins]
     broken = session.world.observed.unreadable(missing[0]) if missing else None
-    return broken.reason if broken else f"{missing[0]} does not exist" if missing else ""
+    if missing:
+        return broken.reason if broken else f"{missing[0]} does not exist"
+    # Its storage exists already if the tests of its first refresh failed.
+    empty = (graph.nodes[leaf.node] for leaf, found in pins.items() if found.snapshot_id == NO_SNAPSHOT)
+    never = next((node.identifier for node in empty if isinstance(node, ModelNode)), None)
+    return f"{never} was never refreshed" if never else ""

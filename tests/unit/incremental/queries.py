@@ -134,6 +134,7 @@ def generated(seed: int) -> Generated:
     if kind == MIXED:
         schemas = {name: replace(schema, columns={**schema.columns, "k": "int", "v": "int"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
+    maker.turned = random.Random(seed + 5)
     if kind and seed % 2:
         maker.later = random.Random(seed + 1)
     if kind == CLOCKED:
@@ -319,6 +320,8 @@ class _Maker:
         self.later: random.Random | None = None
         self.clock: random.Random | None = None
         """Set if the query may read the day."""
+        self.turned = random.Random(0)
+        """For conditions with a constant before the column. A source of its own leaves all other choices as they are."""
         self.lambdas: random.Random | None = None
         """Set if it may do so in a lambda function."""
         self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}
@@ -1107,21 +1110,16 @@ class _Maker:
         if column.type == "digits":
             return f"{column.text} {self.random.choice(('<>', '='))} '1'"
         if column.type == "string":
-            return self.random.choice(
-                (
-                    f"{column.text} <> 'y'",
-                    f"{column.text} LIKE 'x%'",
-                    f"{column.text} IN ('x', '')",
-                    f"'y' IN ({column.text}, 'y')",
-                    f"length({column.text}) > 0",
-                )
+            found = self.random.choice(
+                (f"{column.text} <> 'y'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
             )
+            return found if self.turned.random() > 0.1 else f"'y' IN ({column.text}, 'y')"
         if column.type == "date":
             return f"{column.text} {self.random.choice(('>=', '<', '='))} {self.day()}"
         if column.type in ("decimal", "decimal4"):
             return f"{column.text} {self.random.choice(('>', '<=', '<>'))} 1.10"
         number = self.random.choice((1, 1, 2))
-        return self.random.choice(
+        found = self.random.choice(
             (
                 f"{column.text} > {number}",
                 f"{column.text} <= {number}",
@@ -1130,11 +1128,10 @@ class _Maker:
                 f"{column.text} IN (1, {number})",
                 f"{column.text} BETWEEN 0 AND {number}",
                 f"{column.text} IS DISTINCT FROM {number}",
-                f"{number} IN (1, {column.text})",
-                f"1 BETWEEN {column.text} AND {number}",
-                f"{number} > {column.text}",
             )
         )
+        turned = (f"{number} IN (1, {column.text})", f"1 BETWEEN {column.text} AND {number}", f"{number} > {column.text}")
+        return found if self.turned.random() > 0.1 else self.turned.choice(turned)
 
     def some(self, columns: list[_Column], *types: Type) -> list[_Column]:
         """A column of one of the types, if there is one."""

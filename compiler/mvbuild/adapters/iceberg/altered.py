@@ -10,7 +10,7 @@ from mvbuild.adapters.iceberg.deleted_rows import delete_all_of
 from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes, may_hold_data
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
@@ -71,23 +71,16 @@ class FilesByDelete:
         return [entry for entry in found if entry.sequence_number <= delete.sequence_number]
 
 
-def altered_files(
-    reader: ManifestReader, deletes: Deletes, kept: Sequence[FileEntry], elsewhere: Collection[str], shared: Sequence[ManifestFile]
-) -> list[FileEntry]:
+def altered_files(reader: ManifestReader, deletes: Deletes, kept: Sequence[FileEntry], shared: Sequence[ManifestFile]) -> list[FileEntry]:
     """Data files of both snapshots to which a delete of only one of them applies; `kept` are those that are already known.
 
-    Files in `elsewhere`, which only one snapshot has, are not searched for.
+    The search goes on when the file of a delete was found: `add_files` can list a file several times, in several manifests.
     """
     differing = [*deletes.gone, *deletes.fresh]
     found = _hit(differing, kept)
-    seen = {*elsewhere, *(entry.path for entry in kept)}
-    open_ = [delete for delete in differing if target(delete) not in seen]
     for manifest in shared:
-        if any(may_hold_data(manifest, delete) for delete in open_):
-            entries = reader.entries([manifest])
-            found += _hit(open_, entries)
-            seen |= {entry.path for entry in entries}
-            open_ = [delete for delete in open_ if target(delete) not in seen]
+        if any(may_hold_data(manifest, delete) for delete in differing):
+            found += _hit(differing, reader.entries([manifest]))
     return found
 
 

@@ -71,7 +71,7 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
     reader.refuse_dropped_columns(_in_one(before, after), (*before.deletes, *after.deletes))
     removed, kept, added = compared(reader.entries(before.data, common), reader.entries(after.data, common))
     deletes = _deletes(reader, before.deletes, after.deletes)
-    altered = altered_files(reader, deletes, kept, {entry.path for entry in (*removed, *added)}, shared)
+    altered = altered_files(reader, deletes, kept, shared)
     altered, twice = _split(altered)
     removed, added = [*removed, *twice], [*added, *twice]
     files = PartFiles(

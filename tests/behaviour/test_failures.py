@@ -114,6 +114,11 @@ def test_credentials_are_masked(text: str) -> None:
         assert not any(secret in masked for secret in ("p%40ss", "p@ss", "abc.def.ghi", "sec%ret"))
 
 
+def test_a_password_in_an_address_without_a_scheme_is_masked() -> None:
+    translator = Translator("lake", {"type": "rest", "uri": "u:SECRET@host:80"})
+    assert translator.masked("No connection adapters were found for 'u:SECRET@host:80/v1/config'").count("SECRET") == 0
+
+
 def test_nonsense_settings(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="no 'uri'"):
         open_catalog("lake", {"type": "sql"}, embedded=False)

@@ -135,7 +135,7 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
         recorded = recorded_schema_id(storage, found.table, found.ref, old) if storage is not None else None
         if recorded == REMOVED and found.follows_schema:
-            raise Refused("column-changed", f"the schema that {known_as(found.table)} was read with no longer exists")
+            raise Refused("column-changed", f"the schema by which {known_as(found.table)} was read no longer exists")
         return Input(leaf=leaf, pin=found, old=old, recorded_schema=found.table.schemas.get(recorded) if recorded is not None else None)
 
     found = marked(world, node, input_of)

@@ -150,7 +150,9 @@ def name_in(root: Path) -> str:
 
 def _no_project(root: Path) -> Diagnostic:
     if root.is_dir():
-        return error("not-a-project", f"There is no mvbuild.yml in {root}")
+        above = next((folder for folder in root.resolve().parents if any((folder / name).is_file() for name in NAMES)), None)
+        help = f"You are in a folder of the project {above}. Run the command there, or use --project-dir." if above else ""
+        return error("not-a-project", f"There is no mvbuild.yml in {root}", help=help)
     message = f"{root} is not a directory" if root.exists() else f"The directory {root} does not exist"
     return error("not-a-project", message, help="Choose the project's directory with --project-dir.")
 

@@ -15,6 +15,8 @@ from mvbuild.project.yaml_spans import ListNode, MapNode, Node, is_empty, plain,
 from mvbuild.source import SourceFile, Span
 
 Format = Literal["dict", "csv", "sql"]
+MOST_RANDOM_ROWS = 100_000
+"""They are literals of one query."""
 FORMATS: tuple[Format, ...] = ("dict", "csv", "sql")
 
 
@@ -169,6 +171,10 @@ def _rows(root: Path, node: MapNode, report: list[Diagnostic]) -> RowsAsWritten 
     wrong = ""
     if form is None:
         wrong = f"'format' must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+    elif random is not None and random > MOST_RANDOM_ROWS:
+        wrong = f"'random' must be at most {MOST_RANDOM_ROWS:,}"
+        entry = node.get("random")
+        span = entry.node.span if entry else span
     elif random is not None:
         return RowsAsWritten(random=random, span=node.span)
     elif fixture is not None:

@@ -6,17 +6,23 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
 
-from mvbuild.ports.states import TableState
+from mvbuild.formats.metadata_rules import field_ids
+from mvbuild.ports.states import Schema, TableState
 from mvbuild.storage.history import refreshed_at
 from mvbuild.storage.schema_difference import mark_of
 
 SCHEMA_READ = "mvbuild.base.schema."
 """Prefix of properties of the storage table, and of keys of a snapshot's summary: UUID of a base table, and the branch if it is not
-`main` -> `id:mark` of the schema that the refresh read. Earlier releases wrote the id alone."""
+`main` -> `id:mark:names` of the schema that the refresh read. Earlier releases wrote the id, or `id:mark`."""
 REMOVED = -1
-"""Instead of the id of a schema that the table does not have any more."""
+"""Instead of the id of a schema that the table does not have any more, or by which its files are not read any more."""
+_NAME_MAPPING = "schema.name-mapping.default"
+"""Iceberg's property for files without field ids, as `add_files`, `snapshot` and `migrate` take them in: which names are which field."""
 
 
 def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, str]:
@@ -25,23 +31,47 @@ def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, s
     found: dict[str, set[str]] = {}
     for table, branch in tables:
         if table.uuid:
-            found.setdefault(_key(table, branch), set()).add(f"{table.current_schema_id}:{mark_of(table.schema)}")
+            found.setdefault(_key(table, branch), set()).add(
+                f"{table.current_schema_id}:{mark_of(table.schema)}:{_names_mark(table, table.schema)}"
+            )
     return {key: str(*schemas) for key, schemas in found.items() if len(schemas) == 1}
 
 
 def recorded_schema_id(storage: TableState, table: TableState, branch: str | None, read: int | None) -> int | None:
     """The id of the schema with which the last refresh read the snapshot `read` of a table, or REMOVED; None if it was not recorded.
 
-    `expire_snapshots` can remove a schema that no snapshot was written with, and the next new one has its id.
+    `expire_snapshots` can remove a schema that no snapshot was written with, and the next new one has its id. A new column takes its name
+    from the column that had it before in files without field ids, which then has no values in them.
     """
-    text, _, mark = _recorded(storage, _key(table, branch)).partition(":")
+    text, mark, names = (*_recorded(storage, _key(table, branch)).split(":"), None, None)[:3]
     if not text.isdigit():
         return None
     id_, snapshot = int(text), table.snapshots.get(read) if read is not None else None
     if id_ not in table.schemas:
         return REMOVED
     is_kept = snapshot is not None and snapshot.schema_id == id_
-    return id_ if is_kept or mark in ("", mark_of(table.schemas[id_])) else REMOVED
+    is_same = is_kept or mark in (None, mark_of(table.schemas[id_]))
+    return id_ if is_same and names in (None, _names_mark(table, table.schemas[id_])) else REMOVED
+
+
+def _names_mark(table: TableState, schema: Schema) -> str:
+    """Empty without the property. Columns that are added later do not change it."""
+    text = table.properties.get(_NAME_MAPPING)
+    if not text:
+        return ""
+    try:
+        known = {id_ for _, id_ in field_ids(schema)}
+        text = repr(sorted((id_, names) for id_, names in _names(json.loads(text)) if id_ in known))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        pass  # not a mapping: any other text is another one
+    return blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def _names(fields: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, list[str]]]:
+    for field in fields:
+        if (id_ := field.get("field-id")) is not None:
+            yield id_, sorted(field.get("names") or ())
+        yield from _names(field.get("fields") or ())
 
 
 def _recorded(storage: TableState, key: str) -> str:

@@ -32,6 +32,7 @@ WRONG = {
         ["2:11 gives no rows for source('raw', 'customers')"],
     ),
     "a name twice": (UNITS + UNITS.partition("\n")[2], ["8:11 has two unit tests 'joined'"]),
+    "too many rows": (UNITS.replace("rows: [{id: 1}]}", "random: 1000000000000}", 1), ["5:52 'random' must be at most 100,000"]),
     "two faults": (
         UNITS.replace("'orders'", "'order'").replace("'customers'", "'customer'"),
         ["5:17 Unknown input source('raw', 'order')", "6:17 Unknown input source('raw', 'customer')"],

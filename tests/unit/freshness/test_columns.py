@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +199,42 @@ def test_a_rollback_restores_the_schema_of_its_refresh(built: Shop) -> None:
     edit(built, "raw.orders", lambda raw: {**raw, "schemas": [s for s in raw["schemas"] if s["schema-id"] == raw["current-schema-id"]]})
     assert built.table("raw.orders").current_snapshot_id == read
     assert codes(built) == ["base-table-schema-changed"]
+
+
+MAPPING = [{"field-id": 1, "names": ["id", "nr"]}, {"field-id": 2, "names": ["customer", "client"]}]
+
+
+def mapped(of: Shop, mapping: list[dict[str, Any]] | None) -> None:
+    """How files without field ids are read: of `add_files`, `snapshot` and `migrate`."""
+    text = {"schema.name-mapping.default": json.dumps(mapping)} if mapping else {}
+    edit(of, "raw.orders", lambda raw: {**raw, "properties": text})
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ([*MAPPING, {"field-id": 3, "names": ["more"]}], []),
+        ([MAPPING[0], {"field-id": 2, "names": ["customer"]}, {"field-id": 3, "names": ["client"]}], ["base-table-schema-changed"]),
+        ([{"field-id": 2, "names": ["client", "customer"]}, MAPPING[0]], []),
+        (None, ["base-table-schema-changed"]),
+    ],
+)
+def test_a_name_of_a_column_in_files_without_ids_is_given_to_another(
+    built: Shop, after: list[dict[str, Any]] | None, expected: list[str]
+) -> None:
+    built.changes = Changes(built.catalog.changes)
+    mapped(built, MAPPING)
+    append(built.catalog, "raw.orders")
+    built.run()
+    assert codes(built) == []
+    evolve(built, added)
+    mapped(built, after)
+    assert codes(built) == expected
+    if expected:
+        (step,) = (s for s in built.plan("daily").steps if s.node == "model.shop.daily")
+        assert (step.strategy, step.choice.code) == ("full", "column-changed")
+    built.run()
+    assert codes(built) == []
 
 
 ONE_FORMAT = pytest.mark.parametrize("built", ["table-properties"], indirect=True)

@@ -40,6 +40,24 @@ def test_no_project(tmp_path: Path) -> None:
     assert [(d.code, d.span) for d in caught.value.diagnostics] == [("not-a-project", None)]
 
 
+def test_a_folder_of_a_project(tmp_path: Path) -> None:
+    load(tmp_path, {"mvbuild.yml": "name: shop\n", "models/a.sql": "SELECT 1 AS id\n"})
+    with pytest.raises(ProjectError) as caught:
+        load_project(tmp_path / "models", target=None, vars={}, env={})
+    (found,) = caught.value.diagnostics
+    assert found.help == f"You are in a folder of the project {tmp_path}. Run the command there, or use --project-dir."
+
+
+@pytest.mark.parametrize("folder", ["a#b", "a?b"])
+def test_a_folder_whose_name_ends_a_path(folder: str, tmp_path: Path) -> None:
+    """Spark and SQLite would write beside the project."""
+    with pytest.raises(ProjectError) as caught:
+        load(tmp_path / folder, {"mvbuild.yml": "name: shop\n"})
+    assert [d.code for d in caught.value.diagnostics] == ["bad-config"]
+    catalog = "name: shop\ntargets: {dev: {catalog: {type: sql, uri: 'sqlite:////tmp/x.db', warehouse: /tmp/x}}}\n"
+    assert not load(tmp_path / folder, {"mvbuild.yml": catalog}).target.embedded
+
+
 DBT = "name: shop\nconfig-version: 2\nprofile: x\nflags: {}\nquoting: {}\n"
 
 

@@ -102,8 +102,9 @@ def _first_lines(error: Exception) -> str:
 def _secrets(properties: Mapping[str, str]) -> set[str]:
     found = {value for key, value in properties.items() if _SECRET_KEY.search(key)}
     for value in properties.values():
-        if "://" in value and "@" in value:
-            found |= _userinfo_secrets(value)
+        if "@" in value:
+            # Someone may have left out the scheme.
+            found |= _userinfo_secrets(value if "://" in value else f"//{value}")
     # A credential property of OAuth is "id:secret", a header "Bearer <token>"; a message may contain either half alone.
     found |= {part for value in tuple(found) for part in re.split(r"[:\s;]", value)}
     return {secret for secret in found if len(secret) > 3}

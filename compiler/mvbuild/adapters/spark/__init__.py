@@ -47,6 +47,8 @@ def start_engine(
     from mvbuild.adapters.spark.session import quiet, start
     from mvbuild.adapters.spark.warm.wanted import kept
 
+    # Before the start, which you may interrupt.
+    quiet()
     lease = None
     try:
         if project is not None and (keep := kept(target.spark, env)):
@@ -55,7 +57,6 @@ def start_engine(
     except EngineError as exc:
         exc.args = tuple(masked(str(one)) for one in exc.args)
         raise
-    quiet()
     engine = SparkEngine(session, own=True, masked=masked, lease=lease)
     try:
         introduce_catalog(session, target.catalog_name, target.catalog)

@@ -55,7 +55,14 @@ def _commit(session: RunSession, audited: Audited) -> TableCommit:
     # The staged table has the columns' comments; after a rollback the table itself may have older ones.
     layout = storage_layout(node, before.schema) if place.branch else None
     of_refresh = after_refresh(
-        before, staged.snapshot, number, schemas=pinned.schemas, clock=pinned.clock, settings=prepared.settings, mark=staged.mark
+        before,
+        staged.snapshot,
+        number,
+        schemas=pinned.schemas,
+        clock=pinned.clock,
+        settings=prepared.settings,
+        session=prepared.session_property,
+        mark=staged.mark,
     )
     return recorded(
         node,

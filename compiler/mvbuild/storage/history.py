@@ -7,9 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from mvbuild.formats import metadata_file, refresh_state
+from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.formats.record import RecordError, RefreshRecord
 from mvbuild.ports.states import Snapshot, TableState
 
+SETTINGS = "mvbuild.session-settings"
+"""Property of a storage table: the number of a refresh, and the settings of the session that computed its rows. Not part of any
+specification."""
 REFRESH_ID = "mvbuild.refresh-id"
 """Key of a snapshot's summary: the number of the refresh, counted from 1. Not part of any specification."""
 STRATEGY = "mvbuild.strategy"
@@ -202,7 +206,7 @@ def next_refresh_id(storage: TableState | None) -> int:
     if storage is None:
         return 1
     listed = [int(r["refresh-id"]) for r in storage.mv.refreshes] if storage.mv else []
-    return max([0, *_numbered(storage), *listed]) + 1
+    return max([0, *_numbered(storage), *listed, _noted(storage)]) + 1
 
 
 def current_refresh_id(storage: TableState) -> int:
@@ -213,7 +217,19 @@ def current_refresh_id(storage: TableState) -> int:
     # Of a snapshot with the rows of another one, and of one without a number, only the whole history knows it.
     if at is not None and at.operation != "replace" and _record(at) is not None and (given := at.summary.get(REFRESH_ID, "")).isdigit():
         return int(given)
-    return next((past.refresh_id for past in history(storage) if past.is_current), max(1, next_refresh_id(storage) - 1))
+    known = next((past.refresh_id for past in history(storage) if past.is_current), None)
+    return known or (at and _of_expired(storage, at)) or max(1, next_refresh_id(storage) - 1)
+
+
+def _of_expired(storage: TableState, at: Snapshot) -> int:
+    """The refresh whose snapshot has expired after another writer compacted its rows; 0 if it is not known."""
+    parent = refreshed_at(storage, at).parent_id
+    return _noted(storage) if str(parent) == storage.properties.get(REFRESH_SNAPSHOT) else 0
+
+
+def _noted(storage: TableState) -> int:
+    number = storage.properties.get(SETTINGS, "").partition(" ")[0]
+    return int(number) if number.isdigit() else 0
 
 
 def at_time(storage: TableState, at_ms: int) -> Snapshot | None:

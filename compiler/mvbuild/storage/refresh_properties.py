@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from mvbuild.formats import failed_tests
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.storage.history import SETTINGS
 from mvbuild.storage.layout import PropertyChanges
 from mvbuild.storage.proof import PROVEN
 from mvbuild.storage.reads import read_properties, stale_reads
 from mvbuild.storage.schema import schema_property, stale_schema_property
 from mvbuild.storage.schemas_read import stale_schemas
-from mvbuild.storage.sessions import SETTINGS, settings_property
+from mvbuild.storage.sessions import settings_property
 
 
 def after_refresh(
@@ -23,12 +24,13 @@ def after_refresh(
     schemas: Mapping[str, str],
     clock: Mapping[str, str],
     settings: str,
+    session: Mapping[str, str],
     mark: str,
 ) -> PropertyChanges:
-    """The changes when a refresh is published. `head`: its snapshot. For `schemas`, `clock`, `settings` and `mark` see `schemas_read.py`,
-    `reads.py`, `sessions.py` and `proof.py`."""
+    """The changes when a refresh is published. `head`: its snapshot. For `schemas`, `clock`, `settings`, `session` and `mark` see
+    `schemas_read.py`, `reads.py`, `sessions.py` and `proof.py`."""
     schema = schema_property(head)
-    of_refresh = {REFRESH_SNAPSHOT: str(head.snapshot_id), **schema, SETTINGS: settings_property(refresh_id, settings)}
+    of_refresh = {REFRESH_SNAPSHOT: str(head.snapshot_id), **schema, SETTINGS: settings_property(refresh_id, settings), **session}
     reads = read_properties(refresh_id, clock)
     unproven = (PROVEN,) if not mark and PROVEN in storage.properties else ()
     return PropertyChanges(

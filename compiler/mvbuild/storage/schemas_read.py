@@ -18,7 +18,8 @@ from mvbuild.storage.schema_difference import mark_of
 
 SCHEMA_READ = "mvbuild.base.schema."
 """Prefix of properties of the storage table, and of keys of a snapshot's summary: UUID of a base table, and the branch if it is not
-`main` -> `id:mark:names` of the schema that the refresh read. Earlier releases wrote the id, or `id:mark`."""
+`main` -> `id:mark:names` of the schema that the refresh read, without `names` if the table has no such property.
+Earlier releases wrote the id alone."""
 REMOVED = -1
 """Instead of the id of a schema that the table does not have any more, or by which its files are not read any more."""
 _NAME_MAPPING = "schema.name-mapping.default"
@@ -31,9 +32,8 @@ def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, s
     found: dict[str, set[str]] = {}
     for table, branch in tables:
         if table.uuid:
-            found.setdefault(_key(table, branch), set()).add(
-                f"{table.current_schema_id}:{mark_of(table.schema)}:{_names_mark(table, table.schema)}"
-            )
+            parts = (str(table.current_schema_id), mark_of(table.schema), _names_mark(table, table.schema))
+            found.setdefault(_key(table, branch), set()).add(":".join(part for part in parts if part))
     return {key: str(*schemas) for key, schemas in found.items() if len(schemas) == 1}
 
 
@@ -55,7 +55,7 @@ def recorded_schema_id(storage: TableState, table: TableState, branch: str | Non
 
 
 def _names_mark(table: TableState, schema: Schema) -> str:
-    """Empty without the property. Columns that are added later do not change it."""
+    """Empty without the property, which the first `add_files` sets. Columns that are added later do not change it."""
     text = table.properties.get(_NAME_MAPPING)
     if not text:
         return ""

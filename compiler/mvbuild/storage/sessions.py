@@ -13,13 +13,11 @@ from hashlib import sha256
 
 from mvbuild.ports.session import MEANING, SPARK_VERSION, SUBSTITUTE, TIME_ZONE, Session
 from mvbuild.ports.states import TableState
-from mvbuild.storage.history import current_refresh_id, refreshed_at
+from mvbuild.storage.history import SETTINGS, current_refresh_id, refreshed_at
 
 SESSION_KEY = "mvbuild.session"
-"""Key of a snapshot's summary: the settings of the session that computed the rows, as JSON. Not part of any specification."""
-SETTINGS = "mvbuild.session-settings"
-"""Property of a storage table: the number of a refresh, and the settings of the session that computed its rows. Not part of any
-specification."""
+"""Key of a snapshot's summary, and property of a storage table: the settings of the session that computed the rows, as JSON. The property
+serves when the snapshot has expired. Not part of any specification."""
 _OF_WRITES = ("spark.sql.storeAssignmentPolicy", "spark.sql.charAsVarchar", "spark.sql.readSideCharPadding", SUBSTITUTE)
 """These settings do not affect the result of a query on Iceberg tables; the last one shows in the text of the query."""
 
@@ -43,6 +41,8 @@ def recorded_session(storage: TableState) -> RecordedSession | None:
     """None if the writer of the rows did not record it."""
     current = storage.current_snapshot
     text = refreshed_at(storage, current).summary.get(SESSION_KEY) if current is not None else None
+    if text is None and settings_of(storage):
+        text = storage.properties.get(SESSION_KEY)
     if text is None:
         return None
     try:

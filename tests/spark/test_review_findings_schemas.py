@@ -284,3 +284,42 @@ def test_an_auxiliary_view_has_the_rows_that_iceberg_would_skip(project: MakePro
     built.sql("DELETE FROM lake.raw.t WHERE id IN (1, 3)")
     assert_right(built, query)
     assert built.sql("SELECT * FROM lake.mart.m__auxiliary_1")
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_file_that_a_table_lists_twice(project: MakeProject, mode: str) -> None:
+    queries = {
+        "rows": "SELECT id, s FROM raw.t WHERE id > 0",
+        "groups": "SELECT id, count(*) AS n FROM raw.t GROUP BY id",
+        "total": "SELECT count(*) AS n FROM raw.t",
+    }
+    models = {f"models/{name}.sql": sql + "\n" for name, sql in queries.items()}
+    shop = project({"mvbuild.yml": "name: shop\nmodels: {+refresh_policy: incremental}\n", **models})
+    shop.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    shop.sql(f"CREATE TABLE lake.raw.t (id INT, s STRING) USING iceberg TBLPROPERTIES ('write.delete.mode' = '{mode}')")
+    folder = shop.root / "outside"
+    shop.spark.sql("SELECT CAST(id AS INT) AS id, CAST(id AS STRING) AS s FROM range(5)").coalesce(1).write.parquet(str(folder))
+    add = f"CALL lake.system.add_files(table => 'raw.t', source_table => '`parquet`.`{folder}`', check_duplicate_files => false)"
+    for statement in (add, add, "DELETE FROM lake.raw.t WHERE id = 3", add, "DELETE FROM lake.raw.t WHERE id = 2"):
+        shop.sql(statement)
+        shop.run()
+        for name, sql in queries.items():
+            wanted = sorted(map(str, shop.sql(sql.replace("raw.", "lake.raw."))))
+            assert sorted(map(str, shop.sql(f"SELECT * FROM lake.main.{name}"))) == wanted, (statement, name)
+
+
+def test_a_new_column_takes_a_name_in_files_without_ids(project: MakeProject) -> None:
+    shop = project({"mvbuild.yml": "name: shop\n", "models/m.sql": "SELECT id, c FROM raw.t\n"})
+    shop.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    shop.sql("CREATE TABLE lake.raw.t (id INT, a STRING) USING iceberg")
+    folder = shop.root / "outside"
+    shop.spark.sql("SELECT 1 AS id, 'x' AS a").coalesce(1).write.parquet(str(folder))
+    shop.sql(f"CALL lake.system.add_files(table => 'raw.t', source_table => '`parquet`.`{folder}`')")
+    shop.sql("ALTER TABLE lake.raw.t RENAME COLUMN a TO c")
+    assert shop.statuses() == {"m": "success"}
+    shop.sql("ALTER TABLE lake.raw.t ADD COLUMN other INT")
+    assert shop.statuses() == {"m": "reused"}
+    shop.sql("ALTER TABLE lake.raw.t ADD COLUMN a STRING")
+    assert shop.statuses() == {"m": "success"}
+    assert [tuple(row) for row in shop.sql("SELECT * FROM lake.main.m")] == [(1, None)]
+    assert shop.statuses() == {"m": "reused"}

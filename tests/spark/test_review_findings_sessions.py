@@ -194,3 +194,32 @@ def test_columns_may_have_the_names_that_statements_use(house: Project, change: 
     for model, strategy in (("of_taken", "bag"), ("by_taken", "affected-keys")):
         done = refreshed(house, model, strategies=[strategy])
         assert done.details["strategy"] in (strategy, "no-change"), done.details
+
+
+def test_another_engine_compacts_a_storage_and_expires_its_snapshots(project: MakeProject) -> None:
+    """The snapshot of the refresh is gone, with its summary. Nothing has to be computed again, and the next change is followed."""
+    queries = {
+        "day": "SELECT id, ts FROM raw.events WHERE ts < current_date()",
+        "zone": "SELECT CAST(ts AS DATE) AS d, count(*) AS n FROM raw.events GROUP BY CAST(ts AS DATE)",
+        "plain": "SELECT id FROM raw.events",
+    }
+    models = {f"models/{name}.sql": sql + "\n" for name, sql in queries.items()}
+    house = project({"mvbuild.yml": "name: house\nmodels: {+refresh_policy: incremental}\n", **models})
+    house.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    house.sql(f"CREATE TABLE lake.raw.events (id INT, ts TIMESTAMP) USING iceberg TBLPROPERTIES ({MODES})")
+    for row in ("(1, TIMESTAMP'2026-01-01 10:00:00')", "(2, TIMESTAMP'2026-01-02 10:00:00')"):
+        house.sql(f"INSERT INTO lake.raw.events VALUES {row}")
+        assert set(house.statuses().values()) == {"success"}
+    for name in queries:
+        house.sql(f"CALL lake.system.rewrite_data_files(table => 'main.{name}__storage', options => map('rewrite-all', 'true'))")
+        house.sql(
+            f"CALL lake.system.expire_snapshots(table => 'main.{name}__storage', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)"
+        )
+    assert house.statuses() == dict.fromkeys(queries, "reused")
+    house.sql("DELETE FROM lake.raw.events WHERE id = 1")
+    result = house.run()
+    assert all(of(result, name).details["strategy"] != "full" for name in queries), messages(result)
+    for name, sql in queries.items():
+        assert sorted(map(str, house.sql(f"SELECT * FROM lake.main.{name}"))) == sorted(
+            map(str, house.sql(sql.replace("raw.", "lake.raw.")))
+        )

@@ -416,7 +416,8 @@ def test_without_a_note_of_the_session_rows_that_depend_on_the_zone_are_unknown(
     world = of.world()
     storage = of.table("main.daily__storage")
     unnoted = {id: replace(s, summary={k: v for k, v in s.summary.items() if k != SESSION_KEY}) for id, s in storage.snapshots.items()}
-    observed = world.observed.updated({storage.identifier: replace(storage, snapshots=unnoted)})
+    kept = {k: v for k, v in storage.properties.items() if k != SESSION_KEY}
+    observed = world.observed.updated({storage.identifier: replace(storage, snapshots=unnoted, properties=kept)})
     found = judge(replace(world, observed=observed))["model.shop.daily"]
     assert [(r.code, r.effect) for r in found.reasons] == [("session-not-recorded", "unknown")]
 

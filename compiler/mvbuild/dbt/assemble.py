@@ -44,6 +44,7 @@ def assemble(work: ImportState) -> Files:
     files.update(_macros(work))
     files.update(_tests(work))
     files.update((one.path, MappedText.of(one.file)) for one in work.project.docs)
+    files.update((file.path, MappedText.of(file)) for file in work.project.selectors)
     if sources := staying_yaml(work):
         files[f"{work.project.paths['model'][0]}/tables_of_dbt.yml"] = _computed(sources, work.project.file.line_span(1))
     for file in work.project.yamls:

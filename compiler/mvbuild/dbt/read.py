@@ -15,6 +15,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project.files import Found, Listing, list_files, read_text
 from mvbuild.project.interpolate import Interpolation
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_template, plain, read_yaml
+from mvbuild.selection.selectors_file import FILES as SELECTORS
 from mvbuild.source import SourceFile, Span
 
 PATHS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -84,6 +85,8 @@ class DbtProject:
     other_yamls: tuple[YamlFile, ...]
     docs: tuple[DbtFile, ...]
     """The Markdown files with docs blocks."""
+    selectors: tuple[SourceFile, ...]
+    """selectors.yml, which mvbuild reads as it is."""
     docs_paths: tuple[str, ...]
     """The folders of Markdown files that dbt_project.yml names."""
     unreadable: tuple[Diagnostic, ...]
@@ -132,6 +135,7 @@ def read_project(
         yamls=tuple(_yamls(root, main, report)),
         other_yamls=tuple(_yamls(root, other, report)),
         docs=tuple(_docs(root, (*main, *other, *list_files(root, docs_paths, without=output).files), report)),
+        selectors=tuple(_selectors(root, report)),
         docs_paths=docs_paths,
         unreadable=tuple(report),
     )
@@ -140,6 +144,15 @@ def read_project(
 def _docs(root: Path, files: Iterable[Found], report: list[Diagnostic]) -> Iterator[DbtFile]:
     each = tuple({found.path: found for found in files}.values())
     return (one for one in _texts(root, Listing(each, frozenset()), (".md",), report) if _DOCS_BLOCK.search(one.file.text))
+
+
+def _selectors(root: Path, report: list[Diagnostic]) -> Iterator[SourceFile]:
+    for name in SELECTORS:
+        if (root / name).is_file():
+            try:
+                yield read_text(root, name)
+            except ProjectError as exc:
+                report.extend(exc.diagnostics)
 
 
 def get(node: Node | None, key: str) -> Node | None:

@@ -488,6 +488,12 @@ def test_docs_blocks_of_every_path_are_kept(tmp_path: Path) -> None:
     assert 'docs-paths: ["docs", "analyses"]\n' in text(found, "mvbuild.yml")
 
 
+def test_selectors_are_kept(tmp_path: Path) -> None:
+    selectors = "selectors:\n  - {name: all, definition: 'tag:x'}  # as it is\n"
+    found = taken(tmp_path, {"selectors.yml": selectors, "models/m.sql": "{{ config(tags=['x']) }} select 1 as id"})
+    assert text(found, "selectors.yml") == selectors
+
+
 def test_a_test_that_replaces_a_built_in_one(tmp_path: Path) -> None:
     files = {
         "models/m.yml": "models: [{name: m, columns: [{name: a, tests: [unique: {error_if: '> 10', severity: warn}]}]}]\n",

@@ -537,7 +537,7 @@ WORLD = (
         command="compile --project-dir models",
         code="not-a-project",
         says="There is no mvbuild.yml in",
-        help="Run `mvbuild init` there",
+        help="You are in a folder of the project",
     ),
     Case(name="project directory is not there", command="ls --project-dir nowhere", code="not-a-project", says="does not exist"),
     Case(name="project directory is a file", command="run --project-dir mvbuild.yml", code="not-a-project", says="is not a directory"),

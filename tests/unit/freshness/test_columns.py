@@ -297,6 +297,7 @@ BY_POSITION = [
 ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sql", BY_POSITION)
 def test_columns_in_another_order_are_a_change_for_who_takes_them_by_position(built: Shop, sql: str) -> None:
     built.changes = Changes(built.catalog.changes)

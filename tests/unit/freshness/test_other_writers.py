@@ -412,6 +412,7 @@ def test_a_compacted_storage_keeps_what_its_writer_recorded(left: Shop, writer: 
     assert_ours(left)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_foreign_write_to_the_storage(left: Shop, writer: Writer, operation: str, compacted: bool) -> None:

@@ -43,7 +43,8 @@ def recorded_schema_id(storage: TableState, table: TableState, branch: str | Non
     `expire_snapshots` can remove a schema that no snapshot was written with, and the next new one has its id. A new column takes its name
     from the column that had it before in files without field ids, which then has no values in them.
     """
-    text, mark, names = (*_recorded(storage, _key(table, branch)).split(":"), None, None)[:3]
+    text, *marks = _recorded(storage, _key(table, branch)).split(":")
+    mark, names = (*marks, None, None)[:2]
     if not text.isdigit():
         return None
     id_, snapshot = int(text), table.snapshots.get(read) if read is not None else None

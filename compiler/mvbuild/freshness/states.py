@@ -19,7 +19,8 @@ def recorded_states(record: RefreshRecord, found: Pin) -> tuple[BaseTable, ...]:
     """
     name = known_as(found.table)
     states = _of_name(record.of_table(found.table.uuid, name.namespace, name.name), name)
-    named = {t.uuid for t in record.base_tables if (t.namespace, t.name) == (name.namespace, name.name)} - {""}
+    below = [t for t in record.base_tables if t.uuid and (t.namespace, t.name) == (name.namespace, name.name)]
+    named = {t.uuid for t in [t for t in below if t.catalog in (None, name.catalog)] or below}
     if named and found.table.uuid not in named:
         return ()
     if found.moves:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
@@ -138,13 +138,18 @@ class _Directory:
         identifier = self._model_identifier(model)
         is_mv = model.config.materialized == "materialized_view"
         id_ = self._model_id(model)
-        reads = tuple(self.resolve(read, reader=id_) for read in model.query.reads)
+        known = len(self.diagnostics)
+        found = [(read, node) for read in model.query.reads if (node := self.resolve(read, reader=id_)) is not None]
+        if model.problems:
+            # What is unresolved is among them. The other reads count: for selections, and for tests of what it reads.
+            del self.diagnostics[known:]
+            model = replace(model, query=replace(model.query, reads=tuple(read for read, _ in found)))
         return ModelNode(
             id=id_,
             identifier=identifier,
             storage=self._storage(model, identifier) if is_mv else None,
             model=model,
-            reads=tuple(r for r in reads if r is not None),
+            reads=tuple(node for _, node in found),
         )
 
     def resolve(self, read: Read, reader: NodeId | None) -> NodeId | None:

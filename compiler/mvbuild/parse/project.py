@@ -140,10 +140,9 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     parsed, query = None, file.query
     unresolved = tuple(d for d in file.rendering if d.code in _UNRESOLVED)
-    wrong = (*unresolved, *file.sql)
-    if wrong and file.text:
+    if file.sql and file.text:
         # With its text it has a place in the graph: its errors block what reads it, and nothing else.
-        query = _unread(file.text)
+        query = Query(sql=file.text, reads=(), columns=None)
     if query:
         parsed = ParsedModel(
             name=model.name,
@@ -152,15 +151,11 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
             config=config,
             properties=model.properties,
             query=query,
-            problems=wrong,
+            problems=(*unresolved, *file.sql),
             version=model.version,
         )
     rendering = tuple(d for d in file.rendering if parsed is None or d.code not in _UNRESOLVED)
     return _Outcome(parsed=parsed, diagnostics=(*rendering, *problems))
-
-
-def _unread(sql: MappedText) -> Query:
-    return Query(sql=sql, reads=(), columns=None)
 
 
 def _own(model: ModelFile) -> Own:
@@ -212,5 +207,5 @@ def _reading_enabled(outcome: _Outcome, disabled: Collection[str]) -> _Outcome:
         error("unresolved-ref", f"'{read.parts[0]}' is disabled", read.span, help="Enable it, or disable what reads it.") for read in reads
     )
     if isinstance(parsed, ParsedModel) and wrong:
-        return replace(outcome, parsed=replace(parsed, query=_unread(parsed.query.sql), problems=(*parsed.problems, *wrong)))
+        return replace(outcome, parsed=replace(parsed, problems=(*parsed.problems, *wrong)))
     return replace(outcome, diagnostics=(*outcome.diagnostics, *wrong)) if wrong else outcome

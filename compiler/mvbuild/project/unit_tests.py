@@ -89,7 +89,7 @@ def read_unit_tests(project: LoadedProject) -> tuple[UnitTest, ...]:
     found: dict[tuple[str, str], UnitTest] = {}
     versions = [model.version for model in project.models if model.version is not None]
     for path in project.yaml_paths:
-        text = (project.root / path).read_bytes()
+        text = read_bytes(project.root / path, path, LARGEST_TEXT)
         if b"unit_tests" not in text:
             continue
         file = decode(path, text)

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from mvbuild.formats.metadata_rules import field_ids
-from mvbuild.ports.states import Schema, TableState
+from mvbuild.ports.states import TableState
 from mvbuild.storage.history import refreshed_at
 from mvbuild.storage.schema_difference import mark_of
 
@@ -32,7 +32,7 @@ def schemas_read(tables: Iterable[tuple[TableState, str | None]]) -> dict[str, s
     found: dict[str, set[str]] = {}
     for table, branch in tables:
         if table.uuid:
-            parts = (str(table.current_schema_id), mark_of(table.schema), _names_mark(table, table.schema))
+            parts = (str(table.current_schema_id), mark_of(table.schema), _names_mark(table, table.current_schema_id))
             found.setdefault(_key(table, branch), set()).add(":".join(part for part in parts if part))
     return {key: str(*schemas) for key, schemas in found.items() if len(schemas) == 1}
 
@@ -52,20 +52,31 @@ def recorded_schema_id(storage: TableState, table: TableState, branch: str | Non
         return REMOVED
     is_kept = snapshot is not None and snapshot.schema_id == id_
     is_same = is_kept or mark in (None, mark_of(table.schemas[id_]))
-    return id_ if is_same and names in (None, _names_mark(table, table.schemas[id_])) else REMOVED
+    return id_ if is_same and names in (None, _names_mark(table, id_)) else REMOVED
 
 
-def _names_mark(table: TableState, schema: Schema) -> str:
-    """Empty without the property, which the first `add_files` sets. Columns that are added later do not change it."""
+def _names_mark(table: TableState, schema_id: int) -> str:
+    """Empty without the property, which the first `add_files` sets. Columns that are added or renamed later do not change it."""
     text = table.properties.get(_NAME_MAPPING)
     if not text:
         return ""
     try:
-        known = {id_ for _, id_ in field_ids(schema)}
-        text = repr(sorted((id_, names) for id_, names in _names(json.loads(text)) if id_ in known))
+        read = table.schemas[schema_id]
+        known = {id_ for _, id_ in field_ids(read)}
+        later = {named for id_, schema in table.schemas.items() if id_ > schema_id for named in _named(schema["fields"])}
+        later.difference_update(_named(read["fields"]))
+        given = ((id_, [name for name in names if (id_, name) not in later]) for id_, names in _names(json.loads(text)) if id_ in known)
+        text = repr(sorted(given))
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # not a mapping: any other text is another one
     return blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def _named(fields: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    for field in fields:
+        yield field["id"], field["name"]
+        if isinstance(field["type"], Mapping):
+            yield from _named(field["type"].get("fields") or ())
 
 
 def _names(fields: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, list[str]]]:
@@ -80,7 +91,9 @@ def _recorded(storage: TableState, key: str) -> str:
     current = storage.current_snapshot
     if key in storage.properties or current is None:
         return storage.properties.get(key, "")
-    return refreshed_at(storage, current).summary.get(key, "")
+    summary = refreshed_at(storage, current).summary
+    # Spark may write the keys of summaries in lower case.
+    return summary.get(key, summary.get(key.lower(), ""))
 
 
 def _key(table: TableState, branch: str | None) -> str:

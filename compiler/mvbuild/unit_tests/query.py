@@ -87,6 +87,8 @@ def wrong_unit_tests(graph: Graph) -> tuple[Diagnostic, ...]:
         return exc.diagnostics
     report: list[Diagnostic] = []
     for test in tests:
+        if f"model.{graph.project.name}.{test.model}" in graph.undefined:
+            continue
         try:
             _inputs(graph, test, report)
         except ProjectError as exc:

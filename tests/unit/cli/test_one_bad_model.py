@@ -147,3 +147,17 @@ def test_a_compile_after_the_fix_is_like_one_without_the_mistake(of: Shop) -> No
     assert {id for id, node in nodes().items() if not node["compiled"]} == {"model.shop.bad"}
     assert call(of.write({"models/bad.sql": PROJECT["models/bad.sql"]}), "compile").return_value == 0
     assert nodes() == before
+
+
+def test_what_a_model_with_a_wrong_ref_reads_is_known(of: Shop) -> None:
+    """So a test of it still stops the MV below, and a selection reaches it."""
+    view = "{{ config(materialized='view') }} SELECT id FROM {{ ref('good') }} JOIN {{ ref('%s') }} USING (id)\n"
+    lag = "{{ config(target_lag='downstream') }} SELECT id FROM raw.orders\n"
+    of.write({"models/good.sql": lag, "tests/t.sql": "SELECT id FROM {{ ref('bad') }} WHERE id < 0\n"})
+    for wrong in ("godo", "off"):
+        graph = of.write({"models/bad.sql": view % wrong}).world().graph
+        assert [d.code for d in graph.problems] == ["unresolved-ref"]
+        assert graph.nodes["model.shop.bad"].reads == ("model.shop.good",)
+        (test,) = graph.tests
+        assert test.gates == ("model.shop.good",)
+    assert "shop.good" in call(of, "ls", "--select", "+bad").stdout

@@ -216,6 +216,7 @@ def mapped(of: Shop, mapping: list[dict[str, Any]] | None) -> None:
         ([*MAPPING, {"field-id": 3, "names": ["more"]}], []),
         ([MAPPING[0], {"field-id": 2, "names": ["customer"]}, {"field-id": 3, "names": ["client"]}], ["base-table-schema-changed"]),
         ([{"field-id": 2, "names": ["client", "customer"]}, MAPPING[0]], []),
+        ([MAPPING[0], {"field-id": 2, "names": ["customer", "client", "buyer"]}], ["base-table-schema-changed"]),
         (None, ["base-table-schema-changed"]),
     ],
 )
@@ -228,12 +229,23 @@ def test_a_name_of_a_column_in_files_without_ids_is_given_to_another(
     built.run()
     assert codes(built) == []
     evolve(built, added)
+    assert codes(built) == []
     mapped(built, after)
     assert codes(built) == expected
     if expected:
         (step,) = (s for s in built.plan("daily").steps if s.node == "model.shop.daily")
         assert (step.strategy, step.choice.code) == ("full", "column-changed")
     built.run()
+    assert codes(built) == []
+
+
+def test_iceberg_adds_the_new_name_of_a_column(built: Shop) -> None:
+    """`RENAME COLUMN`: files with the old name are read as before."""
+    mapped(built, MAPPING)
+    append(built.catalog, "raw.orders")
+    built.run()
+    evolve(built, lambda fields: [fields[0], {**fields[1], "name": "buyer"}])
+    mapped(built, [MAPPING[0], {"field-id": 2, "names": ["customer", "client", "buyer"]}])
     assert codes(built) == []
 
 

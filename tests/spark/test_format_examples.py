@@ -104,5 +104,6 @@ def _numbered(pattern: re.Pattern[str], text: str, name: Callable[[int], str]) -
 
 def _trimmed(value: Any) -> Any:
     if isinstance(value, dict):
+        value = _ordered(value, value["refresh-state"]) if "refresh-state" in value else value
         return {k: "1024" if k in _SIZES else _trimmed(v) for k, v in value.items() if k not in _OF_THE_ENGINE or v == "mvbuild"}
     return [_trimmed(v) for v in value] if isinstance(value, list) else value

@@ -23,8 +23,12 @@ from spark.history_steps import settings
 from spark.projects import Project
 
 Rows = Counter[str]
-_WITHOUT_SNAPSHOT = ("base-table-schema-changed", "storage-schema-changed", "session-differs", "session-not-recorded")
-"""Reasons of staleness that make neither a snapshot nor a version: the rules of the specification cannot see them."""
+_WITHOUT_SNAPSHOT = (
+    *("base-table-schema-changed", "storage-schema-changed", "session-differs", "session-not-recorded"),
+    *("base-table-not-recorded", "base-table-recreated", "child-view-not-recorded", "child-view-recreated"),
+)
+"""Reasons of staleness that make neither a snapshot nor a version: the rules of the specification cannot see them. The last ones are those
+of tables and views that swapped their names, which the specification knows by their UUIDs."""
 
 
 class Failed(Exception):

@@ -57,6 +57,7 @@ def told(name):
     began = process_time()
 from mvbuild import api
 from mvbuild.api import compilation, refreshes, sessions
+from mvbuild.refresh.run import run_plan
 from mvbuild.cli import output, progress, run
 told("import")
 graph = api.compile(sys.argv[1])
@@ -68,7 +69,7 @@ chosen, _ = refreshes.select_nodes(world.graph, [], [])
 planned = refreshes.plan_nodes(world, catalog, chosen)
 told("decide")
 with progress.Progress(graph) as report, sessions.open_session(planned.world, catalog, None, report) as session:
-    result = refreshes.run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=report)
+    result = run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=report)
 print(progress.summary(graph, result))
 told("schedule and print")
 api.write_artifacts(planned.world.graph, result)

@@ -69,7 +69,7 @@ chosen, _ = refreshes.select_nodes(world.graph, [], [])
 planned = refreshes.plan_nodes(world, catalog, chosen)
 told("decide")
 with progress.Progress(graph) as report, sessions.open_session(planned.world, catalog, None, report) as session:
-    result = run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=report)
+    result = run_plan(planned, session, threads=1, fail_fast=False, on_event=report)
 print(progress.summary(graph, result))
 told("schedule and print")
 api.write_artifacts(planned.world.graph, result)

@@ -11,7 +11,6 @@ from typing import Any
 
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.api.lineage_events import with_lineage
-from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
@@ -28,7 +27,6 @@ from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.sources import Sources
 from mvbuild.ports.states import TableState
 from mvbuild.project.load import load_project
-from mvbuild.project.seeds import read
 from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
@@ -230,9 +228,8 @@ class Shop:
         chosen, warnings = select(world.graph, include, options.pop("exclude", ()))
         former = former_states(world.graph, world.observed.states, self.catalog)
         found = find_renames(world, former, chosen)
-        if found.diagnostics:
-            raise ProjectError(found.diagnostics)
         options.setdefault("changes", self.changes)
+        options.setdefault("refused", found.refused)
         planned = build_plan(renamed_world(world, found.renames), chosen, warnings=warnings, **options)
         before = replace(world, observed=world.observed.updated(former))
         return replace(planned, renames=found.renames, before=before)
@@ -254,7 +251,6 @@ class Shop:
         **options: Any,
     ) -> RunResult:
         planned = planned or self.plan(*include, **options)
-        rows = {s.node: read(planned.world.graph.nodes[s.node].seed) for s in planned.steps if s.action == "load"}  # type: ignore[union-attr]
         run = RunId(host="here", pid=1, started_ms=self.clock.at_ms, nonce=f"{next(_NONCES):06x}")
         session = RunSession(
             catalog=self.catalog,
@@ -269,7 +265,7 @@ class Shop:
         )
 
         def work(told: Callable[[Any], None]) -> RunResult:
-            result = run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=told)
+            result = run_plan(rename(session, planned), session, threads=threads, fail_fast=fail_fast, on_event=told)
             if not all_tests:
                 return result
             chosen, _ = select_all(planned.world.graph, include, ())

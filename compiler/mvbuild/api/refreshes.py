@@ -14,7 +14,6 @@ from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, o
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import representation_problems
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import NodeId
 from mvbuild.incremental.table_changes import Changes
@@ -22,6 +21,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.plan.amount import bytes_of, read_by_mvs
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
+from mvbuild.plan.on_branch import branchable
 from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Found, find_renames, renamed_world
 from mvbuild.plan.settle import settle
@@ -74,18 +74,22 @@ def plan_nodes(
     with explained(graph):
         former = former_states(world.graph, world.observed.states, catalog, world.settled)
         found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
-        if found.diagnostics:
-            raise ProjectError(found.diagnostics)
         removed = removed and graph.project.branch is None
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
         gone = _removed(world, catalog, renamed) if removed else ()
     new = renamed_world(world, found.renames)
-    problems = representation_problems(new, chosen)
-    if problems:
-        raise ProjectError(problems)
-    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog.changes), wanted=wanted)
+    planned = build_plan(
+        new,
+        chosen,
+        full_refresh=full_refresh,
+        warnings=warnings,
+        changes=Changes(catalog.changes),
+        wanted=wanted,
+        refused=found.refused,
+    )
     before = replace(world, observed=world.observed.updated(former))
-    return replace(planned, renames=found.renames, before=before, removed=gone)
+    planned = replace(planned, renames=found.renames, before=before, removed=gone)
+    return planned if graph.project.branch is None else branchable(planned)
 
 
 def _removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier]) -> tuple[Removed, ...]:
@@ -103,10 +107,8 @@ def explain(project: Project, name: str) -> Explanation:
     world = observed(graph, catalog)
     with explained(graph):
         found = find_renames(world, former_states(world.graph, world.observed.states, catalog), frozenset(world.graph.nodes))
-        if found.diagnostics:
-            raise ProjectError(found.diagnostics)
         world = renamed_world(world, found.renames)
-        return explain_mv(world, mv_of(world.graph, name), Changes(catalog.changes))
+        return explain_mv(world, mv_of(world.graph, name), Changes(catalog.changes), refused=found.refused)
 
 
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:

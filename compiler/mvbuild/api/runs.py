@@ -17,7 +17,6 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph
 from mvbuild.plan.amount import bytes_of, read_by_plan
 from mvbuild.plan.model import Plan
-from mvbuild.plan.seeds import seed_rows
 from mvbuild.ports.catalog import Catalog
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.pending_commits import PendingCommits
@@ -60,10 +59,8 @@ def run(
     if together:
         require_atomic(graph, catalog.atomic)
     planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
-    _require_possible(graph, planned)
-    rows = seed_rows(planned)
     is_for_this = ends_process and planned.needs_engine
-    reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), rows) if is_for_this else None
+    reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), planned.rows) if is_for_this else None
     which, ended = "build" if all_tests else "run", Ended(on_event=on_event)
     arguments = {"which": which, **(arguments or {})}
     try:
@@ -72,7 +69,7 @@ def run(
             planned = _started(session, planned)
 
             def work(told: OnEvent) -> RunResult:
-                done = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
+                done = run_plan(planned, session, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
                 return _tested(planned, session, done, select, exclude, fail_fast=fail_fast, on_event=told) if all_tests else done
 
             result = with_lineage(session, ended, work)
@@ -95,15 +92,6 @@ def _require_whole(graph: Graph, select: Sequence[str], exclude: Sequence[str]) 
     for option, is_given in (("--select or --exclude", select or exclude), ("--branch", graph.project.branch is not None)):
         if is_given:
             raise ProjectError([error("command-line", f"--prune cannot be combined with {option}")])
-
-
-def _require_possible(graph: Graph, planned: Plan) -> None:
-    """Nothing is touched if the plan cannot be carried out as a whole."""
-    if graph.project.branch is not None:
-        from mvbuild.lifecycle.branches import require_branchable
-
-        require_branchable(planned)
-    require_contracts(planned)
 
 
 def _started(session: RunSession, planned: Plan) -> Plan:
@@ -132,21 +120,6 @@ def _tested(
 
     chosen, _ = select_all(planned.world.graph, select, exclude, states_of(planned.world))
     return with_other_tests(session, done, chosen, fail_fast=fail_fast, on_event=on_event)
-
-
-def require_contracts(planned: Plan) -> None:
-    """Nothing is touched if a model of the plan does not have the columns of its contract, by the current catalog."""
-    graph = planned.world.graph
-    contracts = frozenset(graph.contracts)
-    enforced = [s.node for s in planned.steps if s.node in contracts]
-    if enforced:
-        from mvbuild.lineage.bind import bind
-        from mvbuild.lineage.schemas import of_states
-
-        found = bind(graph, of_states(planned.world.observed.states), only=enforced)
-        broken = [d for d in found.diagnostics if d.code == "broken-contract"]
-        if broken:
-            raise ProjectError(broken)
 
 
 def _with_notes(planned: Plan, result: RunResult) -> RunResult:

@@ -102,5 +102,5 @@ def migrate(
     chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
     planned = conversions(world, chosen, to)
     with open_session(planned.world, catalog, None, on_event) as session:
-        result = run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=on_event)
+        result = run_plan(planned, session, threads=1, fail_fast=False, on_event=on_event)
     return replace(result, diagnostics=(*warnings, *planned.warnings))

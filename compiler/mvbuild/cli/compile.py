@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
-
-if TYPE_CHECKING:
-    from mvbuild.diagnostics import Diagnostic
 
 
 @click.command("compile", cls=ListCommand)
@@ -22,8 +17,8 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.cli.output import note, report, say
     from mvbuild.graph.definition import definition
     from mvbuild.graph.model import ModelNode, SeedNode
-    from mvbuild.lineage.check import check_columns
-    from mvbuild.project.seeds import check
+    from mvbuild.lineage.check import column_findings
+    from mvbuild.project.seeds import seed_problems
     from mvbuild.selection.select import select as select_nodes
 
     graph = options.graph(inline=inline)
@@ -34,15 +29,12 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         click.echo(definition(graph, node).text.strip())
         return 0
     note(graph.project)
-    check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
-    report(check_columns(graph))
-    units: tuple[Diagnostic, ...] = ()
+    found = [*seed_problems(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode)), *column_findings(graph)]
     if compilation.write_artifacts(graph):
         from mvbuild.unit_tests.query import wrong_unit_tests
 
-        units = wrong_unit_tests(graph)
-        report(units)
-    failed = bool(graph.problems or units)
+        found += wrong_unit_tests(graph)
+    failed = report(found) == 2 or bool(graph.problems)
     models = list(graph.models)
     if select or exclude:
         chosen, warnings = select_nodes(graph, select, exclude)

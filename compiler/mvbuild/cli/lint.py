@@ -46,7 +46,7 @@ def command(
     Spark. Findings go to stdout."""
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
-    from mvbuild.lineage.check import column_errors
+    from mvbuild.lineage.check import column_findings
     from mvbuild.lint.model import LEVELS
 
     if files and (select or exclude):
@@ -68,7 +68,7 @@ def command(
         found, warnings = asked.report(graph)
         report(warnings)
         named = [d for d in warnings if d.severity == "error"]
-        in_columns = [d for d in column_errors(graph) if d not in named]
+        in_columns = [d for d in column_findings(graph) if d.severity == "error" and d not in named]
         units = _of_unit_tests(graph)
         report((*in_columns, *units))
         wrong = (*graph.problems, *named, *in_columns, *units)

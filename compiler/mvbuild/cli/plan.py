@@ -55,6 +55,7 @@ def command(
     manifest.json, and for whom."""
     from mvbuild import api
     from mvbuild.cli.output import report
+    from mvbuild.lineage.check import column_findings
 
     if against is None and output == "markdown":
         raise click.UsageError("--output markdown is for reviews: use it with --against")
@@ -63,10 +64,12 @@ def command(
     graph = options.graph()
     if against is not None:
         return _review(graph, against, select, exclude, output, detailed_exitcode=detailed_exitcode)
-    report(api.check_columns(graph))
+    code = report(column_findings(graph))
     planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh)
     report(planned.warnings)
     click.echo(json.dumps(plan_object(planned), indent=2) if output == "json" else plan_text(planned, verbose=verbose))
+    if code:
+        return code
     if any(s.action == "blocked" for s in planned.steps):
         return 1
     return 3 if detailed_exitcode and (planned.changes or planned.renames) else 0
@@ -75,13 +78,13 @@ def command(
 def _review(graph: Graph, against: str, select: tuple[str, ...], exclude: tuple[str, ...], output: str, *, detailed_exitcode: bool) -> int:
     from mvbuild import api
     from mvbuild.cli.output import report
-    from mvbuild.lineage.check import column_errors
+    from mvbuild.lineage.check import column_findings
     from mvbuild.review.as_json import review_object
     from mvbuild.review.markdown import review_markdown
     from mvbuild.review.text import review_text
 
     found = api.review(graph, against, select=select, exclude=exclude)
-    wrong = column_errors(graph)
+    wrong = [d for d in column_findings(graph) if d.severity == "error"]
     report((*wrong, *found.warnings))
     if output == "json":
         click.echo(json.dumps(review_object(found), indent=2))

@@ -56,13 +56,14 @@ def command(
         from mvbuild import api
         from mvbuild.cli.output import report
         from mvbuild.cli.plan import plan_text
+        from mvbuild.lineage.check import column_findings
 
         graph = options.graph(threads)
-        report(api.check_columns(graph))
+        code = report(column_findings(graph))
         planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=prune)
         report(planned.warnings)
         click.echo(plan_text(planned, verbose=False, prune=prune))
-        return 1 if any(s.action == "blocked" for s in planned.steps) else 0
+        return code or int(any(s.action == "blocked" for s in planned.steps))
     return execute(
         options,
         select=select,

@@ -16,7 +16,7 @@ from mvbuild.dbt.staying import read_instead
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import SeedNode
-from mvbuild.project.seeds import check
+from mvbuild.project.seeds import seed_problems
 from mvbuild.source import Span
 
 _MOST_ROUNDS = 100
@@ -91,7 +91,7 @@ def _compile(root: Path, files: Files, written: dict[str, str], vars: Mapping[st
         yield from graph.problems
         # Read now, because a wrong one is an error of the commands that read them.
         _ = exposures_of(graph), graph.unit_tests
-        check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
+        yield from seed_problems(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
     except ProjectError as exc:
         yield from (d for d in exc.diagnostics if d.severity == "error")
 

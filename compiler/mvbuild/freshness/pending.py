@@ -130,17 +130,16 @@ def wanted_representations(world: World, node: ModelNode, columns: Sequence[str]
     return representations(world.graph, node, columns, of_storage=of_storage, known=_known(world))
 
 
-def representation_problems(world: World, ids: Iterable[NodeId]) -> list[Diagnostic]:
-    """Definitions among these models that cannot be published in a dialect, given the catalog. A missing table blocks what reads it by
+def representation_problems(world: World, nodes: Iterable[ModelNode]) -> dict[NodeId, list[Diagnostic]]:
+    """Why definitions among these models cannot be published in a dialect, given the catalog. A missing table blocks what reads it by
     itself."""
-    new = (n for id in ids if id not in world.settled and isinstance(n := world.graph.nodes.get(id), ModelNode))
-    models = [n for n in new if n.model.config.dialects]
-    asking = [node for node in models if _has_tables(world, node)]
+    asking = [node for node in nodes if node.model.config.dialects and _has_tables(world, node)]
     if not asking:
-        return []
+        return {}
     from mvbuild.dialects.representations import dialect_problems
 
-    return dialect_problems(world.graph, asking, _known(world))
+    known = _known(world)
+    return {node.id: found for node in asking if (found := dialect_problems(world.graph, [node], known))}
 
 
 def _has_tables(world: World, node: ModelNode) -> bool:

@@ -71,7 +71,7 @@ def storage_schema_changed(s: Situation) -> Iterator[Reason]:
 def definition_changed(s: Situation) -> Iterator[Reason]:
     wrong = s.world.graph.undefined.get(s.node.id)
     if wrong is not None:
-        yield stale("not-compiled", f"its SQL does not compile: {wrong.message}")
+        yield stale("not-compiled", f"it does not compile: {wrong.message}")
         return
     if s.record is None:
         return

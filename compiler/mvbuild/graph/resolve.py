@@ -128,6 +128,10 @@ class _Directory:
             return
         span = model.config.spans.get("alias") or model.config.spans.get("namespace") or model.file.line_span(1)
         identifier = self._model_identifier(model)
+        if model.problems:
+            # What is wrong may be its name; it gets none until that is fixed.
+            self.by_identifier.setdefault(identifier.key, id_)
+            return
         free = self._claim(identifier, id_, f"the model '{model.name}'", span, "Give one of them another `alias:` or `namespace:`.")
         if model.config.materialized == "materialized_view" and (free or "storage_table" in model.config.spans):
             span = model.config.spans.get("storage_table") or span

@@ -17,11 +17,9 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.lifecycle.drop import everything, shares_directory, tables_of
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.model import Plan
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.commits import BRANCH_PROPERTY, BranchCommit, DropCommit
 from mvbuild.ports.states import State, TableState, ViewState
-from mvbuild.storage.format import is_embedded
 
 Standing = Literal["changed", "new", "outdated"]
 
@@ -49,21 +47,6 @@ def checked_name(branch: str) -> str:
         help = "Use letters, digits and . _ / -. `main` is the published state, and names that contain mvbuild_ are reserved."
         raise ProjectError([error("command-line", message, help=help)])
     return branch
-
-
-def require_branchable(plan: Plan) -> None:
-    """Raise ProjectError with every step that cannot be done on a branch."""
-    found = []
-    for step in plan.steps:
-        node = plan.world.graph.nodes[step.node]
-        if not isinstance(node, ModelNode) or node.storage is None or not step.is_change:
-            continue
-        if step.converts or step.action == "convert" or is_embedded(node, plan.world.observed.table(node.storage)):
-            span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
-            message = f"'{node.model.name}' cannot be built on a branch: a metadata file has only one state of its MV"
-            found.append(error("unsupported-format", message, span, help="Use `storage: {format: table-properties}`."))
-    if found:
-        raise ProjectError(found)
 
 
 def on_branch(graph: Graph, catalog: Catalog, branch: str) -> tuple[OnBranch, ...]:

@@ -49,7 +49,7 @@ def rename(session: RunSession, planned: Plan) -> Plan:
     return replace(
         planned,
         renames=tuple(r for r in planned.renames if r.node not in failed),
-        steps=tuple(replace(s, action="blocked", diagnostic=failed[s.node]) if s.node in failed else s for s in planned.steps),
+        steps=tuple(replace(s, action="blocked", diagnostics=(failed[s.node],)) if s.node in failed else s for s in planned.steps),
     )
 
 

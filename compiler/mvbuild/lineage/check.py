@@ -13,20 +13,26 @@ from mvbuild.lineage.named import duplicates, misnamed
 
 
 def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
-    """Raise ProjectError with every definite error in names, types and contracts; without errors, return the warnings.
+    """Raise ProjectError with every definite error in names, types and contracts; without errors, return the warnings."""
+    found = column_findings(graph)
+    if any(d.severity == "error" for d in found):
+        raise ProjectError(found)
+    return found
+
+
+def column_findings(graph: Graph) -> tuple[Diagnostic, ...]:
+    """Every definite error in names, types and contracts, and the warnings.
 
     Without schemas.lock, it checks only queries that have an enforced contract, or that read columns which their models and seeds lack.
+    Raises ProjectError if schemas.lock cannot be read.
     """
     checked = _Checked.of(graph)
     changed = checked.changed() if checked is not None else None
     if changed is not None and not changed:
         return ()
     wrong = _misnamed(graph, graph.nodes.keys() if changed is None else changed)
-    if wrong:
-        raise ProjectError(wrong)
-    found = _bound(graph, None if changed is None else changed | graph.descendants(changed))
-    if any(d.severity == "error" for d in found):
-        raise ProjectError(found)
+    bound = _bound(graph, None if changed is None else changed | graph.descendants(changed))
+    found = tuple(dict.fromkeys((*wrong, *bound)))
     if checked is not None and not found:
         checked.note()
     return found
@@ -44,15 +50,6 @@ def _bound(graph: Graph, ids: Collection[NodeId] | None) -> tuple[Diagnostic, ..
         return bind(graph, of_lock(tables, graph), ids, keep=True).diagnostics
     suspects = {*graph.contracts, *unmatched(graph, graph.nodes if ids is None else ids)}
     return bind(graph, only=suspects).diagnostics if suspects else ()
-
-
-def column_errors(graph: Graph) -> tuple[Diagnostic, ...]:
-    """The errors that `check_columns` raises, for commands that report them and continue."""
-    try:
-        check_columns(graph)
-    except ProjectError as exc:
-        return tuple(d for d in exc.diagnostics if d.severity == "error")
-    return ()
 
 
 def _misnamed(graph: Graph, ids: Collection[NodeId]) -> tuple[Diagnostic, ...]:

@@ -23,8 +23,6 @@ from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
 
-_UNRESOLVED = ("unresolved-ref", "unresolved-source")
-"""Errors of a template that leave its configuration certain."""
 _TEST_SETTINGS = ("enabled", "severity", "group", *COUNTING)
 
 
@@ -48,13 +46,13 @@ class _Outcome:
     enabled: bool = True
 
     @property
-    def of_query(self) -> tuple[Diagnostic, ...]:
-        """The errors in the SQL of a model, which block nothing else."""
+    def of_model(self) -> tuple[Diagnostic, ...]:
+        """The errors of a model, which block nothing but what reads it."""
         return self.parsed.problems if isinstance(self.parsed, ParsedModel) else ()
 
 
 def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Workers) -> ParsedProject:
-    """Raises ProjectError with the errors of all files at once, but not for errors in the SQL of models."""
+    """Raises ProjectError with the errors of all files at once, but not for errors of models alone: these are in their `problems`."""
     templates = Templates(project, env)
     active = [model for model in project.models if not _is_disabled(model.layers)]
     tasks: list[Task] = [*((m.file, _own(m)) for m in active), *((file, None) for file in project.tests)]
@@ -72,7 +70,7 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     custom, after = _custom_tests(project, disabled, templates, workers)
     diagnostics = [*before, *(d for outcome in outcomes for d in outcome.diagnostics), *after]
     if any(d.severity == "error" for d in diagnostics):
-        raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_query)), *after])
+        raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_model)), *after])
     return ParsedProject(
         models=tuple(p for p in parsed if isinstance(p, ParsedModel)),
         tests=tuple(p for p in parsed if isinstance(p, ParsedTest)),
@@ -118,8 +116,8 @@ def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
 
 
 def _alone(outcome: _Outcome) -> ParsedModel | ParsedTest | None:
-    if outcome.diagnostics or outcome.of_query:
-        raise ProjectError((*outcome.diagnostics, *outcome.of_query))
+    if outcome.diagnostics or outcome.of_model:
+        raise ProjectError((*outcome.diagnostics, *outcome.of_model))
     return outcome.parsed
 
 
@@ -138,24 +136,23 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
     problems = without_unset(problems, file.rendering)
     if not config.enabled and file.has_text:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
-    parsed, query = None, file.query
-    unresolved = tuple(d for d in file.rendering if d.code in _UNRESOLVED)
-    if file.sql and file.text:
-        # With its text it has a place in the graph: its errors block what reads it, and nothing else.
-        query = Query(sql=file.text, reads=(), columns=None)
-    if query:
-        parsed = ParsedModel(
-            name=model.name,
-            file=model.file,
-            folders=model.folders,
-            config=config,
-            properties=model.properties,
-            query=query,
-            problems=(*unresolved, *file.sql),
-            version=model.version,
-        )
-    rendering = tuple(d for d in file.rendering if parsed is None or d.code not in _UNRESOLVED)
-    return _Outcome(parsed=parsed, diagnostics=(*rendering, *problems))
+    found = (*file.rendering, *problems)
+    wrong = (*(d for d in found if d.severity == "error"), *file.sql)
+    if file.query is None and not wrong:
+        return _Outcome(parsed=None, diagnostics=found)
+    # Wrong as it is, it has a place in the graph: its errors block what reads it, and nothing else.
+    nothing = Query(sql=file.text or MappedText.of(SourceFile(model.file.path, "")), reads=(), columns=None)
+    parsed = ParsedModel(
+        name=model.name,
+        file=model.file,
+        folders=model.folders,
+        config=config,
+        properties=model.properties,
+        query=file.query if file.query and not file.sql else nothing,
+        problems=wrong,
+        version=model.version,
+    )
+    return _Outcome(parsed=parsed, diagnostics=tuple(d for d in found if d.severity != "error"))
 
 
 def _own(model: ModelFile) -> Own:

@@ -1,4 +1,4 @@
-"""World + Freshness + selection -> Plan. Pure."""
+"""World + Freshness + selection -> Plan. Reads nothing but the files of the seeds that it loads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.graph.time_travel import no_versions
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.collisions import collisions
 from mvbuild.plan.model import Action, Plan, Step
 from mvbuild.plan.needed import needed_fresher
+from mvbuild.plan.refused import refused_nodes
 from mvbuild.ports.states import TableState
+from mvbuild.project.seeds import SeedRows, read
 from mvbuild.storage.format import found_format, unrecordable, wanted_format
 from mvbuild.storage.names import known_as
 
@@ -43,15 +44,14 @@ def build_plan(
     warnings: tuple[Diagnostic, ...] = (),
     changes: ReadChange | None = None,
     wanted: Mapping[NodeId, Reason] = MappingProxyType({}),
+    refused: Mapping[NodeId, tuple[Diagnostic, ...]] = MappingProxyType({}),
 ) -> Plan:
-    """What a run of the selected nodes would do. Raises ProjectError if a name that it would write is taken by something else.
+    """What a run of the selected nodes would do.
 
     `changes` returns what changed in a table between two snapshots; without it, every refresh is planned as a full one. `wanted`: MVs
-    within their own windows to refresh nevertheless, if there are changes that they have not seen, and why.
+    within their own windows to refresh nevertheless, if there are changes that they have not seen, and why. `refused`: nodes that must not
+    be built, and why.
     """
-    taken = collisions(world, selected)
-    if taken:
-        raise ProjectError(taken)
     draft = _Draft(
         world=world,
         freshness=judge(world),
@@ -59,6 +59,7 @@ def build_plan(
         full_refresh=full_refresh,
         selected=selected,
         changes=changes,
+        refused={**refused_nodes(world, selected), **refused},
     )
     draft.needed = {**wanted, **needed_fresher(world, draft.freshness, selected)}
     for id_, node in world.graph.nodes.items():
@@ -69,7 +70,7 @@ def build_plan(
     warned = tuple(found for step in draft.steps.values() if (found := _warning(world, step)))
     new = (node for id in draft.steps if id not in world.settled and isinstance(node := world.graph.nodes[id], ModelNode))
     warned += tuple(found for node in new for found in flaws(world, node))
-    return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=(*warnings, *warned))
+    return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=(*warnings, *warned), rows=draft.rows)
 
 
 def _warning(world: World, step: Step) -> Diagnostic | None:
@@ -88,6 +89,8 @@ class _Draft:
     full_refresh: bool
     selected: frozenset[NodeId]
     changes: ReadChange | None
+    refused: Mapping[NodeId, tuple[Diagnostic, ...]]
+    rows: dict[NodeId, SeedRows] = field(default_factory=dict)
     needed: Mapping[NodeId, Reason] = field(default_factory=dict)
     """MVs within their own windows that are too old for another selected one."""
     steps: dict[NodeId, Step] = field(default_factory=dict)
@@ -101,12 +104,14 @@ class _Draft:
 
     def step(self, id_: NodeId) -> Step:
         node = self.world.graph.nodes[id_]
+        if id_ in self.refused:
+            return Step(node=id_, action="blocked", reasons=self._reasons(id_), diagnostics=self.refused[id_])
         if isinstance(node, SeedNode):
             return self._seed(node)
         assert isinstance(node, ModelNode)
         blocked = self._blocked(node)
         if blocked:
-            return Step(node=id_, action="blocked", reasons=self._reasons(id_), diagnostic=blocked)
+            return Step(node=id_, action="blocked", reasons=self._reasons(id_), diagnostics=(blocked,))
         return self._mv(node) if node.storage else self._view(node)
 
     def _seed(self, node: SeedNode) -> Step:
@@ -115,7 +120,12 @@ class _Draft:
         exists = self.world.observed.table(node.identifier) is not None
         message = "its file or its declared types changed" if exists else "it was never loaded"
         code = "seed-changed" if exists else "never-loaded"
-        return Step(node=node.id, action="load", reasons=(Reason(code=code, message=message, effect="stale", table=node.identifier),))
+        reasons = (Reason(code=code, message=message, effect="stale", table=node.identifier),)
+        try:
+            self.rows[node.id] = read(node.seed)
+        except ProjectError as exc:
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostics=exc.diagnostics)
+        return Step(node=node.id, action="load", reasons=reasons)
 
     def _view(self, node: ModelNode) -> Step:
         if node.id not in self.pending:
@@ -153,7 +163,7 @@ class _Draft:
         try:
             change = alteration(self.world, node)
         except ProjectError as exc:
-            return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=exc.diagnostics[0])
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostics=exc.diagnostics)
         if change is not None or counted:
             what = ", ".join(change.what) if change is not None else ""
             reason = Reason(code="configuration-changed", message=f"changed: {what}", effect="fresh")
@@ -175,7 +185,7 @@ class _Draft:
 
         wrong = self._misnamed.get(node.id)
         if wrong is not None:
-            return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=wrong)
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostics=(wrong,))
         step = Step(node=node.id, action="refresh", reasons=reasons, strategy=FULL, converts=converts)
         if self.changes is None:
             return step
@@ -187,7 +197,7 @@ class _Draft:
         choice = strategy_for(asked)
         refused = strict_error(node, choice)
         if refused:
-            return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=refused, choice=choice)
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostics=(refused,), choice=choice)
         action: Action = "record" if choice.is_no_change and not converts else "refresh"
         return replace(step, action=action, strategy=choice.strategy, choice=choice)
 

@@ -1,4 +1,4 @@
-"""World -> Diagnostics for names that a run would write and that are taken."""
+"""World + node -> diagnostics for the names that a run would write for it and that are taken."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from mvbuild.formats import properties
 from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import SEED_CHECKSUM, same_definition
-from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import ModelNode, Node, SeedNode
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
 from mvbuild.storage.format import is_mv
 
 
-def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:
+def collisions(world: World, node: Node) -> Iterator[Diagnostic]:
     """One diagnostic per name. An entry that mvbuild wrote, or another engine as an MV of the same name, is not a collision."""
-    found: list[Diagnostic] = []
-    for id_ in sorted(selected):
-        node = world.graph.nodes[id_]
-        if isinstance(node, SeedNode):
-            found += _of_seed(world, node)
-        elif isinstance(node, ModelNode) and id_ not in world.settled and node.materialized != "ephemeral":
-            found += _of_model(world, node)
-    return found
+    if isinstance(node, SeedNode):
+        yield from _of_seed(world, node)
+    elif isinstance(node, ModelNode) and node.materialized != "ephemeral":
+        yield from _of_model(world, node)
 
 
 def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:

@@ -26,7 +26,7 @@ def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) ->
             continue
         broken = unreadable(world, node)
         if broken is not None:
-            steps.append(Step(node=node.id, action="blocked", reasons=(), diagnostic=broken))
+            steps.append(Step(node=node.id, action="blocked", reasons=(), diagnostics=(broken,)))
         if broken is not None or storage is None:
             continue
         found = found_format(storage)

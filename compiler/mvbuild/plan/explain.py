@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
@@ -12,7 +13,7 @@ from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import leaf_table, pin
-from mvbuild.graph.model import ModelNode, SeedNode
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.incremental.auxiliary_views import with_auxiliary_views
 from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.choose import Question
@@ -106,14 +107,16 @@ class Explanation:
         return self.step.choice
 
 
-def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
-    """What a refresh of this MV alone would be, and why. Raises ProjectError as for a plan."""
-    planned = build_plan(world, frozenset({node.id}), changes=read)
+def explain(
+    world: World, node: ModelNode, read: ReadChange, refused: Mapping[NodeId, tuple[Diagnostic, ...]] = MappingProxyType({})
+) -> Explanation:
+    """What a refresh of this MV alone would be, and why. `refused`: see `build_plan`."""
+    planned = build_plan(world, frozenset({node.id}), changes=read, refused=refused)
     step = planned.steps[0]
     if step.diagnostic and step.diagnostic.code == "missing-table":
         # It cannot be refreshed alone, but perhaps together with what it reads.
         below = {id for id in world.graph.ancestors([node.id]) if isinstance(world.graph.nodes[id], ModelNode | SeedNode)}
-        planned = build_plan(world, frozenset({node.id, *below}), changes=read)
+        planned = build_plan(world, frozenset({node.id, *below}), changes=read, refused=refused)
         step = next(one for one in planned.steps if one.node == node.id)
     return explain_step(planned, step, read)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId, TestNode
 from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Rename
+from mvbuild.project.seeds import SeedRows
 
 if TYPE_CHECKING:
     from mvbuild.incremental.choice import StrategyChoice
@@ -37,8 +38,13 @@ class Step:
     """The strategy with all reasons for and against it. The run uses it, unless what it depends on has changed: see question.py."""
     converts: bool = False
     """The MV changes its storage format, before anything else."""
-    diagnostic: Diagnostic | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
     """Why a node is blocked."""
+
+    @property
+    def diagnostic(self) -> Diagnostic | None:
+        """The first of them."""
+        return self.diagnostics[0] if self.diagnostics else None
 
     @property
     def is_change(self) -> bool:
@@ -64,6 +70,8 @@ class Plan:
     """The world without the renames, with the former names."""
     removed: tuple[Removed, ...] = ()
     """What mvbuild wrote for models that were removed; empty unless it was requested."""
+    rows: Mapping[NodeId, SeedRows] = field(default_factory=dict)
+    """Of the seeds that are loaded."""
 
     @cached_property
     def gating(self) -> Mapping[NodeId, tuple[TestNode, ...]]:

@@ -52,17 +52,23 @@ class Removed:
 
 
 def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed: Iterable[TableIdentifier] = ()) -> tuple[ViewState, ...]:
-    """Views that mvbuild wrote for this project, and whose name no model has now. `renamed` are about to get another name."""
+    """Views that mvbuild wrote for this project, and whose name no model has now. `renamed` are about to get another name. A model with an
+    error may still have the name."""
+    wrong = {n.id for n in world.graph.models if n.model.problems}
     here = {n.identifier.key for n in world.graph.models if n.materialized != "ephemeral"} | {i.key for i in renamed}
     prefix = f"model.{world.graph.project.name}."
     found = [s for s in views.values() if isinstance(s, ViewState) and s.properties.get(OWNER, "").startswith(prefix)]
-    return tuple(v for v in found if v.identifier.key not in here)
+    return tuple(v for v in found if v.identifier.key not in here and v.properties[OWNER] not in wrong)
 
 
 def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier, ...]:
     """Names of the storage tables that removed views, and views that were MVs before, point to."""
-    former = [v for n in world.graph.models if n.materialized == "view" and (v := world.observed.view(n.identifier))]
+    former = [v for n in world.graph.models if _is_view(n) and (v := world.observed.view(n.identifier))]
     return tuple(dict.fromkeys(p for v in (*views, *former) if (p := storage_name(v))))
+
+
+def _is_view(node: ModelNode) -> bool:
+    return node.materialized == "view" and not node.model.problems
 
 
 def removed(
@@ -72,7 +78,7 @@ def removed(
     gone, taken = tuple(gone), {n.storage.key for n in world.graph.views if n.storage}
     items = [_of_view(world.graph, v, _own_storage(v, storages, taken)) for v in gone]
     for node in world.graph.models:
-        view = world.observed.view(node.identifier) if node.materialized == "view" else None
+        view = world.observed.view(node.identifier) if _is_view(node) else None
         storage = _own_storage(view, storages, taken) if view else None
         if storage is not None:
             note = f"storage of the model '{node.model.name}', which is now a view"

@@ -72,7 +72,7 @@ class Found:
     """Renames, and the errors that prevent others."""
 
     renames: tuple[Rename, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
+    refused: Mapping[NodeId, tuple[Diagnostic, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -80,17 +80,18 @@ class _Search:
     world: World
     former: Mapping[TableIdentifier, State]
     renames: list[Rename] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    refused: dict[NodeId, tuple[Diagnostic, ...]] = field(default_factory=dict)
     claimed: dict[TableIdentifier, str] = field(default_factory=dict)
 
 
 def find_renames(world: World, former: Mapping[TableIdentifier, State], selected: frozenset[NodeId]) -> Found:
-    """The renames of the selected models. A `previous_name` whose view was renamed already, or never existed, is ignored."""
+    """The renames of the selected models. A `previous_name` whose view was renamed already, or never existed, is ignored. A model with an
+    error is left where it is: its new name may be wrong."""
     search = _Search(world=world, former=former)
     for node in world.graph.models:
-        if node.id in selected and node.id not in world.settled and node.materialized != "ephemeral":
+        if node.id in selected and node.id not in world.settled and node.materialized != "ephemeral" and not node.model.problems:
             _look(search, node)
-    return Found(renames=tuple(search.renames), diagnostics=tuple(search.diagnostics))
+    return Found(renames=tuple(search.renames), refused=search.refused)
 
 
 def _look(search: _Search, node: ModelNode) -> None:
@@ -157,7 +158,8 @@ def _former_storage(search: _Search, view: ViewState) -> TableState | None:
 
 def _refuse(search: _Search, node: ModelNode, message: str, help: str) -> None:
     span = node.model.config.spans.get("previous_name") or node.model.file.line_span(1)
-    search.diagnostics.append(error("bad-previous-name", f"`previous_name` of '{node.model.name}': {message}", span, help=help))
+    found = error("bad-previous-name", f"`previous_name` of '{node.model.name}': {message}", span, help=help)
+    search.refused[node.id] = (*search.refused.get(node.id, ()), found)
 
 
 def _prefix(graph: Graph) -> str:

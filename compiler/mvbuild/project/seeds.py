@@ -48,16 +48,13 @@ def read(seed: Seed) -> SeedRows:
     return SeedRows(names=names, types=tuple(t.name for t in types), columns=columns)
 
 
-def check(seeds: Iterable[Seed]) -> None:
-    """Read every seed only to find errors. Raises one ProjectError with the errors of all."""
-    diagnostics: list[Diagnostic] = []
+def seed_problems(seeds: Iterable[Seed]) -> Iterator[Diagnostic]:
+    """Read every seed only to find errors."""
     for seed in seeds:
         try:
             read(seed)
         except ProjectError as exc:
-            diagnostics.extend(exc.diagnostics)
-    if diagnostics:
-        raise ProjectError(diagnostics)
+            yield from exc.diagnostics
 
 
 def checksum(content: bytes, config: SeedConfig) -> str:

@@ -18,7 +18,6 @@ from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
 from mvbuild.ports.states import TableState
-from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.atomic import publish_together
 from mvbuild.refresh.outcome import AuditFailed
 from mvbuild.refresh.result import Entered, Event, Finished, NodeResult, RunResult, Started
@@ -30,16 +29,14 @@ from mvbuild.storage.auxiliary_views import listed_views
 OnEvent = Callable[[Event], None]
 
 
-def run_plan(
-    plan: Plan, session: RunSession, rows: Mapping[NodeId, SeedRows], *, threads: int, fail_fast: bool, on_event: OnEvent
-) -> RunResult:
+def run_plan(plan: Plan, session: RunSession, *, threads: int, fail_fast: bool, on_event: OnEvent) -> RunResult:
     """Carry out the plan. Errors of nodes are in their results; they are not raised."""
     started_ms, began = session.clock.now_ms(), session.clock.monotonic()
     session.on_stage = lambda node, stage: on_event(Entered(node=node, stage=stage))
     remove_leftovers(plan.world, session)
     try:
         sources = run_source_tests(session, plan, on_event)
-        schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event, stopped=sources.stopped)
+        schedule = _Schedule(plan=plan, session=session, fail_fast=fail_fast, on_event=on_event, stopped=sources.stopped)
         schedule.run(threads)
     except BaseException:
         if session.pending:
@@ -63,7 +60,6 @@ def run_plan(
 class _Schedule:
     plan: Plan
     session: RunSession
-    rows: Mapping[NodeId, SeedRows]
     fail_fast: bool
     on_event: OnEvent
     stopped: Mapping[NodeId, str]
@@ -126,13 +122,12 @@ class _Schedule:
     def _without_work(self, step: Step) -> NodeResult | None:
         now = self.session.clock.now_ms()
         if step.action == "blocked":
-            diagnostics = (step.diagnostic,) if step.diagnostic else ()
             return NodeResult(
                 node=step.node,
                 status="error",
-                message=diagnostics[0].message if diagnostics else "",
+                message=step.diagnostic.message if step.diagnostic else "",
                 reasons=step.reasons,
-                diagnostics=diagnostics,
+                diagnostics=step.diagnostics,
                 started_ms=now,
             )
         if step.action == "reuse":
@@ -203,7 +198,7 @@ class _Schedule:
         from mvbuild.refresh.work import work
 
         try:
-            outcome = work(self.session, self.plan.leaving(self._failed(step)), step, self.rows)
+            outcome = work(self.session, self.plan.leaving(self._failed(step)), step)
         except AuditFailed as exc:
             many = len(exc.diagnostics)
             return _failed(

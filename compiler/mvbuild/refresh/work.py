@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import ModelNode, SeedNode
 from mvbuild.plan.model import Plan, Step
-from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh import seeds, views
 from mvbuild.refresh.alter import alter
 from mvbuild.refresh.convert import convert
@@ -15,11 +12,11 @@ from mvbuild.refresh.redefine import redefine
 from mvbuild.refresh.session import RunSession
 
 
-def work(session: RunSession, plan: Plan, step: Step, rows: Mapping[NodeId, SeedRows]) -> Outcome:
+def work(session: RunSession, plan: Plan, step: Step) -> Outcome:
     """Carry out a step that is a change. Raises whatever its parts raise."""
     node = plan.world.graph.nodes[step.node]
     if isinstance(node, SeedNode):
-        return seeds.load(session, node, rows[node.id])
+        return seeds.load(session, node, plan.rows[node.id])
     assert isinstance(node, ModelNode)
     if node.storage is None:
         return Outcome(message=views.create_or_replace(session, node))

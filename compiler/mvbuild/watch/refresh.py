@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.refreshes import plan_nodes
-from mvbuild.api.runs import require_contracts
 from mvbuild.api.sessions import OnEvent
-from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId
-from mvbuild.lifecycle.branches import require_branchable
 from mvbuild.lifecycle.rename import rename
-from mvbuild.plan.model import Plan
-from mvbuild.plan.seeds import seed_rows
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.engine import Engine
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.pending_commits import PendingCommits
-from mvbuild.refresh.result import NodeResult, RunResult
+from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
 from mvbuild.watch.warm import WarmEngine
@@ -45,8 +40,7 @@ class Refresher:
         together = project.publish == "atomic"
         if together:
             require_atomic(world.graph, self.catalog.atomic)
-        planned, refused = self._plan(world, nodes, wanted)
-        rows = seed_rows(planned)
+        planned = plan_nodes(world, self.catalog, nodes, wanted=wanted)
         session = self.open_session(planned.world, self.catalog, on_event)
         lent = _Lease(self.warm, session.start_engine)
         session.start_engine = lent.start
@@ -57,36 +51,12 @@ class Refresher:
                 _ = session.engine  # before any step: if Spark cannot start, nothing is touched
             renamed = rename(session, planned)
             result = with_lineage(
-                session, on_event, lambda told: run_plan(renamed, session, rows, threads=self.threads, fail_fast=False, on_event=told)
+                session, on_event, lambda told: run_plan(renamed, session, threads=self.threads, fail_fast=False, on_event=told)
             )
         finally:
             session.close()
             lent.end(is_lost=result is not None and _lost(result))
-        return replace(result, results=(*refused, *result.results))
-
-    def _plan(self, world: World, nodes: frozenset[NodeId], wanted: Mapping[NodeId, Reason]) -> tuple[Plan, tuple[NodeResult, ...]]:
-        """The plan, and the nodes that cannot be planned: they must not keep the others from being refreshed."""
-        try:
-            return self._checked(world, nodes, wanted), ()
-        except ProjectError:
-            refused = []
-            for id in nodes:
-                try:
-                    self._checked(world, frozenset((id,)), wanted)
-                except ProjectError as exc:
-                    found = exc.diagnostics
-                    refused.append(NodeResult(node=id, status="error", message=found[0].message, diagnostics=tuple(found)))
-            others = nodes - {one.node for one in refused}
-            if not refused or not others:
-                raise
-            return self._checked(world, others, wanted), tuple(refused)
-
-    def _checked(self, world: World, nodes: frozenset[NodeId], wanted: Mapping[NodeId, Reason]) -> Plan:
-        planned = plan_nodes(world, self.catalog, nodes, wanted=wanted)
-        if world.graph.project.branch is not None:
-            require_branchable(planned)
-        require_contracts(planned)
-        return planned
+        return result
 
 
 @dataclass

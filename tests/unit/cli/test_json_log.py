@@ -117,12 +117,14 @@ def test_together_nothing_is_a_success_before_the_commit(logged: Callable[..., t
 
 
 def test_errors_of_a_project_are_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    lay_out(tmp_path, {"models/a.sql": "select * from {{ var('nothing') }}\n"})
+    lay_out(
+        tmp_path, {"models/a.yml": "models: [{name: a, config: {alias: \"{{ var('nothing') }}\"}}]\n", "models/a.sql": "select 1 as id\n"}
+    )
     outcome = call("run", tmp_path, {"DBT_LOG_FORMAT": "json"}, monkeypatch, capsys)
     assert (outcome.exit, outcome.stderr) == (2, "")
     (line,) = map(json.loads, outcome.stdout.splitlines())
     assert (line["info"]["name"], line["info"]["level"], line["data"]["code"]) == ("MainEncounteredError", "error", "missing-var")
-    assert "models/a.sql:1:22" in line["info"]["msg"]
+    assert "models/a.yml:1:36" in line["info"]["msg"]
 
 
 def test_what_a_command_prints_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

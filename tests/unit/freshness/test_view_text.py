@@ -127,9 +127,9 @@ def test_the_types_of_the_catalog_decide_what_is_published(type_: str, expected:
     of.catalog.ensure_namespace(("raw",))
     of.catalog.create_table(name("raw.typed"), layout, {})
     world = of.world()
-    assert [str(d.span) for d in representation_problems(world, world.graph.nodes)] == expected
+    assert [str(d.span) for found in representation_problems(world, world.graph.models).values() for d in found] == expected
 
 
 def test_a_missing_table_stops_nothing_but_what_reads_it(tmp_path: Path) -> None:
     world = shop(tmp_path, files(sql=TYPED)).world()
-    assert representation_problems(world, world.graph.nodes) == []
+    assert representation_problems(world, world.graph.models) == {}

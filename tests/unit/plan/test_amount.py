@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mvbuild.plan.amount import bytes_of, read_by_mvs, read_by_plan, read_by_tests
-from mvbuild.plan.seeds import seed_rows
 from unit.worlds import PROJECT, Shop, base_table, name, shop
 
 TESTED = "models:\n  - name: daily\n    columns:\n      - name: id\n        tests: [{relationships: {to: \"source('raw', 'rates')\", field: id}}]\n"
@@ -17,7 +16,7 @@ def grown(of: Shop, table: str, size: int | str) -> None:
 
 def read_by(of: Shop, *include: str, all_tests: bool = False) -> int | None:
     planned = of.plan(*include)
-    return bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), seed_rows(planned))
+    return bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), planned.rows)
 
 
 def test_each_table_below_the_steps_counts_once(tmp_path: Path) -> None:

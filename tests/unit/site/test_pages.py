@@ -189,15 +189,14 @@ def test_a_catalog_that_was_never_created_is_not_created(tmp_path: Path) -> None
     assert Site(tmp_path / "target/site").index["unseen"] == "The project's own catalog has not been created yet"
 
 
-def test_a_project_that_cannot_be_planned_still_has_its_freshness(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_built_has_its_reason_and_the_others_their_freshness(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     of.run()
     of.write({"models/extra.sql": "SELECT id FROM raw.orders\n"})
     taken = of.world().graph.model("model.shop.extra").identifier
     of.catalog.create_table(taken, TableLayout(schema=SCHEMA), {})
     site = built(of.root, monkeypatch, of.catalog)
-    assert "extra" in site.index["unplanned"]
+    assert "extra" in site.page("extra")["next"]["error"]
     assert site.page("daily")["freshness"]["state"] == "fresh"
-    assert site.page("daily")["next"] is None
 
 
 def test_a_model_that_is_wrong_has_a_page_that_says_so(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_edits_are_taken_up_and_a_broken_one_leaves_the_last_version(tmp_path: P
     of.shop.write({"models/b.sql": "SELECT id FROM raw.customers\n"})
     of.is_edited = True
     assert of.turn(after_ms=3000) == ["reloaded", "refreshed b"]
-    of.shop.write({"models/b.sql": "SELECT {{ nothing }}\n"})
+    of.shop.write({"models/b.yml": "models: [{nothing: b}]\n"})
     of.is_edited = True
     of.commit("raw.orders")
     assert of.turn(after_ms=3000) == ["reload-failed", "refreshed a"]

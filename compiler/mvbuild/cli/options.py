@@ -52,7 +52,7 @@ class Options:
         report((*graph.problems, *graph.warnings))
         if warnings_are_errors() and graph.warnings:
             raise click.exceptions.Exit(2)
-        store = remembered().get(_STORE)
+        store = stores_failures()
         return graph.with_tests(strict=warnings_are_errors(), store=store) if warnings_are_errors() or store is not None else graph
 
 
@@ -206,6 +206,17 @@ def env(*names: str) -> list[str]:
 def _context_option(name: str, callback: Callable[[click.Context, click.Parameter, Any], None]) -> dict[str, Any]:
     """An option that no command gets as a parameter: its callback stores it in the context."""
     return {"envvar": env(name), "expose_value": False, "callback": callback}
+
+
+def stores_failures() -> bool | None:
+    """What --store-failures says; None if it was not given."""
+    return remembered().get(_STORE)
+
+
+def store_failures_as(last: object) -> None:
+    """As in an earlier command, unless this one has the option."""
+    if isinstance(last, bool):
+        click.get_current_context().meta.setdefault(_STORE, last)
 
 
 def store_option(command: F) -> F:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, env, project_options, store_option, vars_of
+from mvbuild.cli.options import Options, branch_option, env, project_options, store_failures_as, store_option, vars_of
 from mvbuild.diagnostics.secrets import HIDDEN
 
 _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+result:fail"}
@@ -24,8 +24,8 @@ _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+resul
 @store_option
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
 def command(options: Options, threads: int | None) -> int:
-    """Run again what failed in the last run, and what was skipped because of it. The target, the branch and the variables are those of
-    the last run, unless you give others."""
+    """Run again what failed in the last run, and what was skipped because of it. The target, the branch, the variables and the
+    other options are those of the last run, unless you give others."""
     from mvbuild.cli.output import say
     from mvbuild.cli.run import execute
 
@@ -42,11 +42,13 @@ def command(options: Options, threads: int | None) -> int:
         branch=options.branch or arguments.get("branch"),
         vars=_vars(arguments.get("vars"), options.vars),
     )
+    store_failures_as(arguments.get("store_failures"))
     return execute(
         again,
         select=select,
         threads=threads,
         full_refresh=bool(arguments.get("full_refresh")),
+        fail_fast=bool(arguments.get("fail_fast")),
         atomic=arguments.get("atomic"),
         all_tests=arguments.get("which") == "build",
     )

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 import click
 
-from mvbuild.cli.options import F, ListCommand, Options, branch_option, env, project_options, selection_options, store_option
+from mvbuild.cli.options import (
+    F,
+    ListCommand,
+    Options,
+    branch_option,
+    env,
+    project_options,
+    selection_options,
+    store_option,
+    stores_failures,
+)
 
 
 def run_options(command: F) -> F:
@@ -112,6 +122,8 @@ def execute(
                 "select": list(select),
                 "exclude": list(exclude),
                 "full_refresh": full_refresh,
+                "fail_fast": fail_fast,
+                "store_failures": stores_failures(),
                 "prune": prune,
                 "atomic": atomic,
                 "project_dir": str(options.project_dir),

@@ -171,7 +171,7 @@ CODES: dict[str, Code] = {
     "wrong-java": Code("The installed Java cannot run Spark with Iceberg.", "Install Java 17 or 21 and set JAVA_HOME."),
     "jars-unavailable": Code("The jars that Spark needs could not be resolved.", "Check the network, or set spark.jars in the target."),
     "spark-start": Code("Spark could not be started.", "Read the Spark log that the message names; `mvbuild debug` checks each part."),
-    "query-failed": Code("Spark rejected or failed the query of a model.", "Fix the query at the place shown."),
+    "query-failed": Code("Spark rejected or failed the query of a model or of a data test.", "Fix the query at the place shown."),
     "bad-column": Code(
         "A column of the result cannot be stored in an Iceberg table.", "Give it a name and a type with `CAST(... AS ...) AS name`."
     ),

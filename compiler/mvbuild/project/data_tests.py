@@ -14,6 +14,7 @@ from mvbuild.project.counting import SETTINGS, counting_of, problem_of
 from mvbuild.project.key_types import SAYS, Block, Key, check
 from mvbuild.project.keys import CUSTOM_TEST, TEST_ARGUMENTS, TESTS
 from mvbuild.project.loaded import DataTest
+from mvbuild.project.table_calls import names_a_table
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
 
@@ -154,6 +155,9 @@ def _problems(
             yield error("missing-key", f"The test '{kind}' needs '{name}'", span)
         elif key.kind == "constants" and arguments.get(name) is not None and not _are_constants(arguments[name]):
             yield error("wrong-type", f"'{name}' must be {SAYS[key.kind]}", _place(node, name, span))
+    if kind in TESTS and isinstance(arguments.get("to"), str) and not names_a_table(arguments["to"]):
+        help = "Write ref('a_model'), source('a_source', 'a_table'), or the name of a table."
+        yield error("wrong-type", "'to' must name a table", _place(node, "to", span), help=help)
     if (config.get("severity") or "error").lower() not in ("error", "warn"):
         yield error("wrong-type", "'severity' must be error or warn", _place(node, "severity", span))
     for name in SETTINGS:

@@ -58,7 +58,8 @@ def seed_problems(seeds: Iterable[Seed]) -> Iterator[Diagnostic]:
 
 
 def checksum(content: bytes, config: SeedConfig) -> str:
-    """SHA-256 of a seed's bytes together with its declared types and its delimiter."""
+    """SHA-256 of a seed's text together with its declared types and its delimiter. Git may write other line ends on another machine."""
+    content = content.replace(b"\r\n", b"\n")
     types = sorted((name, _canonical(setting)) for name, setting in config.column_types.items())
     return sha256(content + repr((types, config.delimiter)).encode()).hexdigest()
 

@@ -11,6 +11,9 @@ _CALL = re.compile(
     r"""(?:\s*,\s*(?:v|version)\s*=\s*['"]?([\w.-]+)['"]?)?\s*\)\s*(?:\}\})?\s*"""
 )
 
+_PART = r"""(?:`[^`]+`|[^\s`'"(),;.]+)"""
+_NAME = re.compile(rf"\s*{_PART}(?:\.{_PART})*\s*")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCall:
@@ -40,3 +43,12 @@ def table_call(text: str) -> TableCall | None:
     if found[1] == "ref":
         return TableCall(kind="ref", names=names, version=found[4])
     return TableCall(kind="source", names=names) if len(names) == 2 and found[4] is None else None
+
+
+def names_a_table(text: str) -> bool:
+    """Whether it is such a call, or the name of a table.
+
+    >>> names_a_table("ref('orders'"), names_a_table("raw.`my orders`")
+    (False, True)
+    """
+    return table_call(text) is not None or _NAME.fullmatch(text) is not None

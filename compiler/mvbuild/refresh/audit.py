@@ -58,7 +58,8 @@ def _results(
     if queries:
         session.on_stage(node.id, "testing")
     results = run_audits(session, queries)
-    failed = failures(tests, results)
+    # A scratch table is dropped with the refresh.
+    failed = failures(graph, tests, results, is_kept=table.identifier == node.storage)
     if failed:
         raise AuditFailed(ProjectError(failed), results, sql)
     return results

@@ -20,7 +20,7 @@ from mvbuild.refresh.data_test_sql import SQL
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import SchemaPin, pinned_sql, pinned_table
-from mvbuild.refresh.stored_failures import store_failures
+from mvbuild.refresh.stored_failures import failures_table, store_failures
 
 
 def test_inputs(graph: Graph, test: TestNode) -> Inputs:
@@ -88,13 +88,22 @@ def _count(test: TestNode, sql: str, number: int) -> str:
     return f"SELECT {number} AS test, {calculated} AS failures FROM ({sql}\n) AS t{number}"
 
 
-def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[Diagnostic, ...]:
-    """A diagnostic for each test that prevents its MV from being published."""
-    return tuple(
-        error("test-failed", f"data test {test.name}: {result.message}", test.span, help=f"See the rows: {_one_line(result.sql)}")
-        for test, result in zip(tests, results, strict=True)
-        if result.status in ("fail", "error")
-    )
+def failures(graph: Graph, tests: Sequence[TestNode], results: Sequence[TestResult], *, is_kept: bool = True) -> tuple[Diagnostic, ...]:
+    """A diagnostic for each test that prevents its MV from being published. `is_kept`: the tested rows can still be read."""
+    pairs = zip(tests, results, strict=True)
+    return tuple(_failure(graph, test, result, is_kept) for test, result in pairs if result.status in ("fail", "error"))
+
+
+def _failure(graph: Graph, test: TestNode, result: TestResult, is_kept: bool) -> Diagnostic:
+    if result.status == "error":
+        message = f"data test {test.name} failed to run: {result.message}"
+        return error("query-failed", message, test.span, help=f"Fix its query: {_one_line(result.sql)}")
+    table = failures_table(graph, test)
+    if table is not None:
+        help = f"See the rows: SELECT * FROM {table.sql}"
+    else:
+        help = f"See the rows: {_one_line(result.sql)}" if is_kept else "Its rows were not kept: keep them with --store-failures."
+    return error("test-failed", f"data test {test.name}: {result.message}", test.span, help=help)
 
 
 def skipped_test(test: TestNode, reason: str) -> TestResult:

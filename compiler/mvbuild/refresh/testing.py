@@ -39,7 +39,7 @@ def run_tests(
         tests=(*done.tests, *results),
         started_ms=done.started_ms,
         seconds=done.seconds + session.clock.monotonic() - began,
-        diagnostics=(*warnings, *done.diagnostics, *failures(tests, results)),
+        diagnostics=(*warnings, *done.diagnostics, *failures(session.world.graph, tests, results)),
     )
 
 

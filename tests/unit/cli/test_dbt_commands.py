@@ -170,18 +170,21 @@ def test_a_retry_has_the_target_the_branch_and_the_variables_of_the_last_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (root / "target").mkdir(exist_ok=True)
-    arguments = {"target": "prod", "branch": "b1", "vars": "{x: 5, days: {2026-12-25: a}}", "which": "build"}
+    arguments = {"target": "prod", "branch": "b1", "vars": "{x: 5, days: {2026-12-25: a}}", "which": "build", "fail_fast": True}
     (root / "target/run_results.json").write_text(json.dumps({"results": [{"status": "error"}], "args": arguments}))
     assert call(words, root, {}, monkeypatch, capsys).exit == 0
-    assert executed == [{**expected, "select": ["result:error"], "all_tests": True}]
+    assert executed == [{**expected, "select": ["result:error"], "all_tests": True, "fail_fast": True}]
 
 
 def test_what_a_run_records_for_a_retry(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     given = "{days: {2026-12-25: a}, token: open-sesame}"
     env = {"API_TOKEN": "open-sesame"}
-    assert call(f"seed --target prod --vars '{given}'", root, env, monkeypatch, capsys).exit == 0
+    assert (
+        call(f"build --select resource_type:seed --store-failures --target prod --vars '{given}'", root, env, monkeypatch, capsys).exit == 0
+    )
     text = (root / "target/run_results.json").read_text()
     recorded = json.loads(text)["args"]
+    assert (recorded["fail_fast"], recorded["store_failures"]) == (False, True)
     assert (recorded["target"], recorded["branch"], recorded["vars"]) == ("prod", None, "{days: {2026-12-25: a}, token: '***'}")
     (root / "target/run_results.json").write_text(text.replace('"success"', '"error"'))
     again = call("retry", root, env, monkeypatch, capsys)

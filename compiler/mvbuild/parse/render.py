@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import SecurityError, TemplateAssertionError
 
-from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.parse.budget import Budget, TooMuch, check_template
 from mvbuild.parse.dbt_macros import DBT
 from mvbuild.parse.dispatch import Adapter, Api
@@ -31,6 +31,7 @@ from mvbuild.source import MappedText, SourceFile, Span
 _JINJA = re.compile(r"\{[{%#]")
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
 _TEST = re.compile(r"\{%[-+]?\s*(?:data_)?test\s+(\w+)")
+_JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _SETS = (nodes.Assign, nodes.AssignBlock)
 _REFUSED = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
 
@@ -134,7 +135,7 @@ class Renderer:
         self._table.update({name: context.vars[name] for name in defined})
         if compiled.keeps_values:
             self._keeping.append((compiled, defined, self._table))
-        return tuple(rendering.diagnostics)
+        return (*_defined_twice(file, compiled.macros), *rendering.diagnostics)
 
     def _load_package(self, package: Package) -> Mapping[str, Any]:
         """Its macros. A file that cannot be loaded leaves out its macros: it may be for another database."""
@@ -262,6 +263,21 @@ class Renderer:
         if span.text != name:
             span = compiled.text.anywhere(lambda x: x.kind == "name" and x.text == name) or span
         return error("undefined-name", f"'{name}' is not defined", span, help=help if help.startswith("Did") else "")
+
+
+def _defined_twice(file: SourceFile, macros: tuple[str, ...]) -> Iterator[Diagnostic]:
+    """The last macro of a name would silently replace the others."""
+    if len(set(macros)) == len(macros):
+        return
+    first: dict[str, Span] = {}
+    for found in _MACRO.finditer(_JINJA_COMMENT.sub(lambda comment: " " * len(comment[0]), file.text)):
+        span = Span(file, found.start(1), found.end(1))
+        other = first.setdefault(found[1], span)
+        if other is not span and macros.count(found[1]) > 1:
+            notes = (Note(message="the first one", span=other),)
+            yield error(
+                "duplicate-name", f"The macro '{found[1]}' is defined twice in this file", span, help="Rename one of them.", notes=notes
+            )
 
 
 def _with_plain_newlines(file: SourceFile) -> SourceFile:

@@ -105,6 +105,13 @@ def test_a_macro_of_the_project_wins() -> None:
     assert other.message == "The macro 'length' is also defined in another file"
 
 
+def test_two_macros_of_one_name_in_a_file() -> None:
+    text = "{% macro f() %}1{% endmacro %}\n{# {% macro g() %} #}{% macro g() %}2{% endmacro %}\n{%- macro f() -%}2{% endmacro %}\n"
+    (found,) = Renderer(project(macros={"x": text}), {}).diagnostics
+    assert (found.code, str(found.span)) == ("duplicate-name", "macros/x.sql:3:11")
+    assert [str(note.span) for note in found.notes] == ["macros/x.sql:1:10"]
+
+
 def test_variables_and_parameters_hide_them() -> None:
     text = "{% set length = 3 %}{{ length }} {% macro f(date) %}{{ date }}{% endmacro %}{{ f('x') }}"
     assert text_of(text).text == "3 x"

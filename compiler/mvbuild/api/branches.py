@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.api.of_project import Project, graph_of
 from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, main_catalog_of, observed, open_session
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
+from mvbuild.graph.model import Graph
 from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch
 from mvbuild.lifecycle.branches import drop_branch as forget_branch
 from mvbuild.ports.states import TableState
@@ -40,16 +41,25 @@ def branch_names(project: Project = ".") -> tuple[str, ...]:
 
 def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
     """Make what a branch has current, in one commit if the catalog can. Does not need Spark."""
-    graph = graph_of(project)
+    graph = _named(project)
     found = branch_contents(graph, branch)
     with explained(graph):
         publish_branch(main_catalog_of(graph), branch, found)
     return found
 
 
+def _named(project: Project) -> Graph:
+    """Raises ProjectError if a model may have another name than it seems to have: a part of the branch would be left out."""
+    graph = graph_of(project)
+    wrong = [d for node in graph.models if not node.model.knows_settings for d in node.model.problems]
+    if wrong:
+        raise ProjectError(wrong)
+    return graph
+
+
 def drop_branch(project: Project, branch: str) -> tuple[tuple[OnBranch, ...], int]:
     """Drop a branch. Returns how many files were deleted with tables that only it had. Does not need Spark."""
-    graph = graph_of(project)
+    graph = _named(project)
     found = branch_contents(graph, branch)
     with explained(graph):
         return found, forget_branch(main_catalog_of(graph), branch, found)

@@ -224,12 +224,7 @@ def _paragraph(planned: Plan, step: Step) -> str:
     name = str(planned.world.graph.nodes[step.node].identifier)
     how = f" ({detail})" if (detail := _how(planned, step)) else ""
     lines = [f"{_VERBS[step.action]}{how}  {click.style(name, bold=True)}"]
-    if step.diagnostic:
-        lines.append(
-            f"    error: {step.diagnostic.message} ({step.diagnostic.span})"
-            if step.diagnostic.span
-            else f"    error: {step.diagnostic.message}"
-        )
+    lines += [f"    error: {d.message} ({d.span})" if d.span else f"    error: {d.message}" for d in step.diagnostics]
     lines += [f"    {reason_text(r)}" for r in step.reasons]
     failed = _failed(planned, step)
     lines += [f"    tests-failed: {refused_data(failed)}"] if failed else []

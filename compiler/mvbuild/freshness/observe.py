@@ -10,6 +10,7 @@ from mvbuild.freshness.observed import Observed, World
 from mvbuild.freshness.reading import LazyReader, Reader
 from mvbuild.freshness.settled import key_of, recalled, sighting
 from mvbuild.freshness.view_names import Catalogs, name_in_view
+from mvbuild.graph.broken import lost_names, with_broken
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.graph.order import cycles, topological
 from mvbuild.graph.time_travel import bad_travel_of
@@ -66,6 +67,7 @@ def observe(
         nodes, wrong = by_position(expanded, states)
         _take_back(nodes, states, wrong)
     found = replace(graph, nodes=topological(nodes)) if has_expanded else replace(graph, nodes=nodes)
+    found = with_broken(found, lost) if (lost := lost_names(found, states)) else found
     observed = Observed(states=states, at_ms=at_ms, has_views=catalog.has_views, session=session)
     if key is None or not isinstance(reader, LazyReader):
         observed = replace(observed, states=with_embedded(found, states))

@@ -39,7 +39,7 @@ def flawed(s: Situation) -> Iterator[Reason]:
 
 
 def never_refreshed(s: Situation) -> Iterator[Reason]:
-    if s.storage is None and s.is_unreadable:
+    if s.storage is None and (s.is_unreadable or not s.node.model.knows_settings):
         return
     if s.storage is None:
         if s.view is not None and properties.is_materialized(s.view.properties):
@@ -73,6 +73,9 @@ def definition_changed(s: Situation) -> Iterator[Reason]:
     if wrong is not None:
         yield stale("not-compiled", f"it does not compile: {wrong.message}")
         return
+    above = s.world.graph.blocked.get(s.node.id)
+    if above is not None:
+        yield stale("not-compiled", above.message)
     if s.record is None:
         return
     if s.view is None and s.is_unreadable:

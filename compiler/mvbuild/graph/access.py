@@ -29,12 +29,16 @@ def forbidden(project: LoadedProject, nodes: Mapping[NodeId, Node], tests: Itera
     """Unknown groups, and reads of private models from outside of their group. A query of the command line, which has no file, may read
     everything."""
     for node in nodes.values():
+        if _is_unknown(node):
+            continue
         yield from _unknown(project, node)
         if isinstance(node, ModelNode):
             yield from _public_ephemeral(node)
             if node.model.file.path.lower().endswith(".sql"):
                 yield from _private(f"'{node.model.name}'", group_of(node), node.query.reads, node.reads, nodes)
     for test in tests:
+        if test.reads and _is_unknown(nodes.get(test.reads[0])):
+            continue
         mine = group_of_test(test, nodes)
         if isinstance(test.test, ParsedTest) and mine is not None and mine not in project.groups:
             yield _no_group(project, mine, test.test.file.line_span(1))
@@ -48,6 +52,11 @@ def forbidden(project: LoadedProject, nodes: Mapping[NodeId, Node], tests: Itera
 def refusal(reader: str, read: Node | None, span: Span) -> Iterator[Diagnostic]:
     """For something that is in no group, as an exposure."""
     yield from _refused(reader, None, read, span)
+
+
+def _is_unknown(node: Node | None) -> bool:
+    """Whether its group and access may be others than they seem to be."""
+    return isinstance(node, ModelNode) and not node.model.knows_settings
 
 
 def _unknown(project: LoadedProject, node: Node) -> Iterator[Diagnostic]:
@@ -78,7 +87,7 @@ def _private(
 
 
 def _refused(reader: str, group: str | None, read: Node | None, span: Span) -> Iterator[Diagnostic]:
-    if not isinstance(read, ModelNode) or read.model.config.access != "private":
+    if not isinstance(read, ModelNode) or _is_unknown(read) or read.model.config.access != "private":
         return
     owner = read.model.config.group
     if owner is None or group != owner:

@@ -1,20 +1,29 @@
-"""Graph -> the same with the models that cannot be built, because their SQL or that of a model they read is wrong. All others continue."""
+"""Graph -> the same with the models that cannot be built, because they or what they read is wrong; the tests that cannot run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from mvbuild.diagnostics import Diagnostic, Note, error
-from mvbuild.graph.model import Graph, ModelNode, Node, NodeId
+from mvbuild.formats.properties import OWNER
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, TestNode, ViewNode
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.states import State, TableState, ViewState
 
 
-def with_broken(graph: Graph) -> Graph:
-    """Set `problems`, `undefined` and `blocked` of a graph whose nodes are in topological order."""
+def with_broken(graph: Graph, lost: Mapping[NodeId, Diagnostic] = MappingProxyType({})) -> Graph:
+    """Set `problems`, `undefined` and `blocked` of a graph whose nodes are in topological order. `lost`: tables and views of the catalog
+    that belong to a wrong model, whose name in the catalog is not known."""
     undefined: dict[NodeId, Diagnostic] = {}
-    blocked: dict[NodeId, Diagnostic] = {}
+    blocked: dict[NodeId, Diagnostic] = dict(lost)
     problems: list[Diagnostic] = []
-    for node in graph.models:
+    for node in graph.nodes.values():
+        if isinstance(node, ViewNode) and (first := next((id for id in node.reads if id in blocked), None)) is not None:
+            blocked.setdefault(node.id, blocked[first])
+        if not isinstance(node, ModelNode):
+            continue
         if node.model.problems:
             problems += node.model.problems
             undefined[node.id] = blocked[node.id] = node.model.problems[0]
@@ -29,8 +38,39 @@ def with_broken(graph: Graph) -> Graph:
     return replace(graph, problems=tuple(problems), undefined=undefined, blocked=blocked) if blocked else graph
 
 
+def lost_names(graph: Graph, states: Mapping[TableIdentifier, State]) -> dict[NodeId, Diagnostic]:
+    """Tables and views of the catalog that mvbuild wrote for a model of this project whose settings are wrong."""
+    if not graph.problems:
+        return {}
+    wrong = {node.id: node.model.problems[0] for node in graph.models if not node.model.knows_settings}
+    found: dict[NodeId, Diagnostic] = {}
+    for node in graph.nodes.values():
+        state = states.get(node.identifier) if isinstance(node, TableNode | ViewNode) else None
+        owner = state.properties.get(OWNER) if isinstance(state, TableState | ViewState) else None
+        if owner in wrong:
+            found[node.id] = wrong[owner]
+    return found
+
+
+def unrunnable(graph: Graph, test: TestNode) -> Diagnostic | None:
+    """Why a test cannot run: the first thing that it reads that does not compile, except for the stored rows of an MV."""
+    seen, edge = set(test.reads), list(test.reads)
+    while edge and graph.undefined:
+        node = graph.nodes[edge.pop()]
+        if isinstance(node, ModelNode) and node.storage is not None and node.model.knows_settings:
+            continue
+        if node.id in graph.undefined:
+            why = graph.undefined[node.id]
+            message = f"data test {test.name} reads {node.identifier}, which does not compile"
+            return error("not-compiled", message, test.span, notes=(Note(message=why.message, span=why.span),))
+        edge += (new := [id for id in node.reads if id not in seen])
+        seen.update(new)
+    return None
+
+
 def _is_inlined(node: Node) -> bool:
-    return isinstance(node, ModelNode) and node.materialized == "ephemeral"
+    """Whether a reader has no definition without this one: its query goes into the reader's, or its name does, which is not known."""
+    return isinstance(node, ModelNode) and (node.materialized == "ephemeral" or not node.model.knows_settings)
 
 
 def _reader(node: ModelNode, above: NodeId, nodes: Mapping[NodeId, Node], why: Diagnostic) -> Diagnostic:

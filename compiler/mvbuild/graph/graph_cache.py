@@ -51,6 +51,10 @@ class LazyModel(Lazy, ParsedModel):
     __slots__ = ("_later",)
 
 
+_RIGHT: Mapping[str, Any] = {"problems": (), "knows_settings": True, "mentions": ()}
+"""A graph with errors is not cached."""
+
+
 class LazyTest(Lazy, TestNode):
     """A test that was read by an earlier run."""
 
@@ -225,7 +229,7 @@ class _Reader:
         if known is not None:
             return known
         file = self.files[path]
-        named = {"name": file.name, "version": file.version, "folders": file.folders, "file": file.file, "problems": ()}
+        named = {"name": file.name, "version": file.version, "folders": file.folders, "file": file.file, **_RIGHT}
         return LazyModel.of(partial(self._model, file), named)
 
     def _model(self, file: ModelFile, field: str) -> Mapping[str, Any]:

@@ -35,6 +35,8 @@ class ModelNode:
     """The storage table of an MV; None for views and ephemeral models."""
     model: ParsedModel
     reads: tuple[NodeId, ...]
+    may_read: tuple[NodeId, ...] = ()
+    """The nodes that a model mentions whose query cannot be read."""
 
     @property
     def query(self) -> Query:
@@ -188,9 +190,9 @@ class Graph:
     reading: CompileOptions = CompileOptions()
     outlined: CachedGraph | None = field(default=None, repr=False, compare=False)
     problems: tuple[Diagnostic, ...] = ()
-    """Errors in the SQL of models, which block only these and what reads them."""
+    """Errors of single models, which block only these and what reads them."""
     undefined: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
-    """Models without a definition: their SQL is wrong, or that of an ephemeral model in them."""
+    """Models without a definition: they are wrong, or an ephemeral model in them is."""
     blocked: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
     """Those, and every model that reads one of them."""
 

@@ -25,6 +25,8 @@ from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
 from mvbuild.project.table_calls import table_call
 from mvbuild.source import SourceFile, Span
 
+_UNKNOWN = "__settings_unknown"
+
 
 def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     """The graph of a project, or one ProjectError with all unresolved names, all collisions of names and all cycles."""
@@ -42,7 +44,8 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
             directory.add_seed(seed)
     for source in project.sources:
         directory.add_source(source)
-    for model in parsed.models:
+    # Those that may have another name than they seem to have take none from the others.
+    for model in sorted(parsed.models, key=lambda model: not model.knows_settings):
         directory.add_model(model)
     nodes: dict[NodeId, Node] = {}
     for model in parsed.models:
@@ -81,6 +84,8 @@ class _Directory:
     claims: dict[tuple[str, ...], tuple[str, Span]] = field(default_factory=dict)
     """Catalog name -> what has it in this project, and where that was declared."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    wrong: dict[NodeId, Diagnostic] = field(default_factory=dict)
+    """The errors of single models, which block only these."""
 
     def add_seed(self, seed: Seed) -> None:
         config = seed.config
@@ -126,10 +131,11 @@ class _Directory:
             self.by_name[model.version.model.lower()] = id_
         if model.config.materialized == "ephemeral":
             return
+        if (wrong := self._other_catalog(model.config.catalog, model.name, model.config.spans.get("catalog"))) is not None:
+            self.wrong[id_] = wrong
         span = model.config.spans.get("alias") or model.config.spans.get("namespace") or model.file.line_span(1)
         identifier = self._model_identifier(model)
-        if model.problems:
-            # What is wrong may be its name; it gets none until that is fixed.
+        if not model.knows_settings or id_ in self.wrong:
             self.by_identifier.setdefault(identifier.key, id_)
             return
         free = self._claim(identifier, id_, f"the model '{model.name}'", span, "Give one of them another `alias:` or `namespace:`.")
@@ -140,21 +146,36 @@ class _Directory:
 
     def model_node(self, model: ParsedModel) -> ModelNode:
         identifier = self._model_identifier(model)
-        is_mv = model.config.materialized == "materialized_view"
+        storage = self._storage(model, identifier) if model.config.materialized == "materialized_view" else None
         id_ = self._model_id(model)
+        if id_ in self.wrong:
+            model = replace(model, problems=(*model.problems, self.wrong[id_]), knows_settings=False)
+        if not model.knows_settings and any(name is not None and name.key in self.claims for name in (identifier, storage)):
+            # Another model has these names for certain: what is done with this one must not be done with that.
+            identifier = replace(identifier, name=f"{identifier.name}{_UNKNOWN}")
+            storage = storage and replace(storage, name=f"{storage.name}{_UNKNOWN}")
         known = len(self.diagnostics)
         found = [(read, node) for read in model.query.reads if (node := self.resolve(read, reader=id_)) is not None]
         if model.problems:
             # What is unresolved is among them. The other reads count: for selections, and for tests of what it reads.
             del self.diagnostics[known:]
             model = replace(model, query=replace(model.query, reads=tuple(read for read, _ in found)))
+        mentions = (self._mentioned(names) for names in model.mentions)
         return ModelNode(
             id=id_,
             identifier=identifier,
-            storage=self._storage(model, identifier) if is_mv else None,
+            storage=storage,
             model=model,
             reads=tuple(node for _, node in found),
+            may_read=tuple(dict.fromkeys(id for id in mentions if id is not None and id != id_)),
         )
+
+    def _mentioned(self, names: tuple[str, ...]) -> NodeId | None:
+        """The node that a text names, if it does."""
+        target = self.project.target.catalog_name.lower()
+        parts = names[1:] if len(names) > 2 and names[0].lower() == target else names
+        by_name = self.by_name.get(names[0].lower()) if len(names) == 1 else None
+        return by_name or self.by_identifier.get(self._full_name(parts).key)
 
     def resolve(self, read: Read, reader: NodeId | None) -> NodeId | None:
         """The node that a read names; a name that the project does not know becomes a table of the catalog."""
@@ -244,7 +265,7 @@ class _Directory:
 
     def _model_identifier(self, model: ParsedModel) -> TableIdentifier:
         config = model.config
-        return self._identifier(config.catalog, self._namespace(config.namespace), config.alias or model.name, config.spans.get("catalog"))
+        return self._identifier(None, self._namespace(config.namespace), config.alias or model.name, None)
 
     def _storage(self, model: ParsedModel, identifier: TableIdentifier) -> TableIdentifier:
         config = model.config
@@ -255,14 +276,17 @@ class _Directory:
         return self.project.target.namespace_of(configured)
 
     def _identifier(self, catalog: str | None, namespace: tuple[str, ...], name: str, span: Span | None) -> TableIdentifier:
+        if (wrong := self._other_catalog(catalog, name, span)) is not None:
+            self.diagnostics.append(wrong)
+        return TableIdentifier(self.project.target.catalog_name, namespace, name)
+
+    def _other_catalog(self, catalog: str | None, name: str, span: Span | None) -> Diagnostic | None:
         target = self.project.target
-        if catalog is not None and catalog != target.catalog_name:
-            message = f"'{name}' is configured for catalog '{catalog}', and target '{target.name}' has catalog '{target.catalog_name}'"
-            help = "Leave `catalog` out, or run with the target whose catalog it is. A source of another metastore needs its `properties`."
-            diagnostic = error("bad-config", message, span, help=help)
-            if diagnostic not in self.diagnostics:
-                self.diagnostics.append(diagnostic)
-        return TableIdentifier(target.catalog_name, namespace, name)
+        if catalog is None or catalog == target.catalog_name:
+            return None
+        message = f"'{name}' is configured for catalog '{catalog}', and target '{target.name}' has catalog '{target.catalog_name}'"
+        help = "Leave `catalog` out, or run with the target whose catalog it is. A source of another metastore needs its `properties`."
+        return error("bad-config", message, span, help=help)
 
     def _claim(self, identifier: TableIdentifier, id_: NodeId, what: str, span: Span, help: str) -> bool:
         """Whether the name is free; if not, that is an error."""
@@ -322,16 +346,22 @@ def _gates(
     return tuple(sorted({mv for read in reads for mv in _materialized(read, nodes)}, key=lambda id: order[id]))
 
 
-def _materialized(id_: NodeId, nodes: Mapping[NodeId, Node]) -> Iterable[NodeId]:
-    """The MV itself, or the MVs below a view or ephemeral model."""
-    node = nodes.get(id_)
-    if node is None:
-        return
-    if _is_mv(node):
-        yield id_
-    else:
-        for read in node.reads:
-            yield from _materialized(read, nodes)
+def _materialized(id_: NodeId, nodes: Mapping[NodeId, Node]) -> set[NodeId]:
+    """The MV itself, or the MVs below a view or ephemeral model. What cannot be read may read all that it mentions."""
+    found: set[NodeId] = set()
+    seen, edge = {id_}, [id_]
+    while edge:
+        node = nodes.get(edge.pop())
+        if node is None:
+            continue
+        if isinstance(node, ModelNode) and node.storage is not None:
+            found.add(node.id)
+            if node.model.knows_settings:
+                continue
+        below = (*node.reads, *(node.may_read if isinstance(node, ModelNode) else ()))
+        edge += (new := [id for id in below if id not in seen])
+        seen.update(new)
+    return found
 
 
 def _is_mv(node: Node | None) -> bool:

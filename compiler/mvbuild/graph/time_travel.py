@@ -31,4 +31,4 @@ def no_versions(name: str, span: Span) -> Diagnostic:
 
 
 def _is_stored(node: ModelNode | ViewNode) -> bool:
-    return isinstance(node, ModelNode) and node.storage is not None
+    return isinstance(node, ModelNode) and (node.storage is not None or not node.model.knows_settings)

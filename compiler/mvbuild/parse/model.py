@@ -84,7 +84,11 @@ class ParsedModel:
     properties: Properties
     query: Query
     problems: tuple[Diagnostic, ...] = ()
-    """What is wrong with its SQL; then the query has only its text."""
+    """What is wrong with it; if the query could not be read, it has only its text."""
+    knows_settings: bool = True
+    """False if its template or its `config()` is wrong: then it may be of another kind, and have another name."""
+    mentions: tuple[tuple[str, ...], ...] = ()
+    """Names in the file of such a model that may be those of tables, more than it reads: of models in ref(), and others part by part."""
     version: ModelVersion | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -23,6 +24,9 @@ from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
 
+_WORD = r"(?:`[^`]+`|\w+)"
+_DOTTED = re.compile(rf"{_WORD}(?:\s*\.\s*{_WORD})*")
+_UNRESOLVED = ("unresolved-ref", "unresolved-source")
 _TEST_SETTINGS = ("enabled", "severity", "group", *COUNTING)
 
 
@@ -141,6 +145,7 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
     if file.query is None and not wrong:
         return _Outcome(parsed=None, diagnostics=found)
     # Wrong as it is, it has a place in the graph: its errors block what reads it, and nothing else.
+    query = file.query if not file.sql else None
     nothing = Query(sql=file.text or MappedText.of(SourceFile(model.file.path, "")), reads=(), columns=None)
     parsed = ParsedModel(
         name=model.name,
@@ -148,11 +153,19 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
         folders=model.folders,
         config=config,
         properties=model.properties,
-        query=file.query if file.query and not file.sql else nothing,
+        query=query or nothing,
         problems=wrong,
+        knows_settings=all(d.code in _UNRESOLVED for d in found if d.severity == "error"),
+        mentions=() if query else tuple(_mentions(file, model.file.text)),
         version=model.version,
     )
     return _Outcome(parsed=parsed, diagnostics=tuple(d for d in found if d.severity != "error"))
+
+
+def _mentions(file: ParsedFile, text: str) -> Iterator[tuple[str, ...]]:
+    """The names that ref() got, also in macros, and all that the text has."""
+    yield from ((names[-1],) for kind, names, _ in file.asked if kind in ("ref", "ref_version"))
+    yield from dict.fromkeys(tuple(part.strip("` \t\n") for part in found.split(".")) for found in _DOTTED.findall(text))
 
 
 def _own(model: ModelFile) -> Own:

@@ -16,6 +16,7 @@ from mvbuild.freshness.pending import definition_changed, pending_seeds, pending
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
+from mvbuild.graph.broken import unrunnable
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.graph.time_travel import no_versions
 from mvbuild.names import TableIdentifier
@@ -112,7 +113,15 @@ class _Draft:
         blocked = self._blocked(node)
         if blocked:
             return Step(node=id_, action="blocked", reasons=self._reasons(id_), diagnostics=(blocked,))
-        return self._mv(node) if node.storage else self._view(node)
+        step = self._mv(node) if node.storage else self._view(node)
+        below = self._blocked_below(node) if step.is_change and step.action != "convert" else None
+        return step if below is None else replace(step, action="blocked", diagnostics=(self._missing(node, below, "", None),))
+
+    def _blocked_below(self, node: ModelNode) -> NodeId | None:
+        """What the node reads and this run cannot build: it may be there, but not as the project has it now."""
+        below = node_inputs(self.world.graph, node)
+        read = (*below.views, *(leaf.node for leaf in below.leaves))
+        return next((id for id in read if id in self.steps and self.steps[id].action == "blocked"), None)
 
     def _seed(self, node: SeedNode) -> Step:
         if node.id not in self.pending:
@@ -183,7 +192,7 @@ class _Draft:
         from mvbuild.plan.question import question
         from mvbuild.plan.strictness import strict_error
 
-        wrong = self._misnamed.get(node.id)
+        wrong = self._misnamed.get(node.id) or self._untestable.get(node.id)
         if wrong is not None:
             return Step(node=node.id, action="blocked", reasons=reasons, diagnostics=(wrong,))
         step = Step(node=node.id, action="refresh", reasons=reasons, strategy=FULL, converts=converts)
@@ -235,6 +244,13 @@ class _Draft:
         from mvbuild.plan.misnamed import misnamed_columns
 
         return misnamed_columns(self.world, self.selected)
+
+    @cached_property
+    def _untestable(self) -> Mapping[NodeId, Diagnostic]:
+        """MVs whose rows a data test reads that cannot run: nothing is published past it."""
+        graph = self.world.graph
+        found = ((test, unrunnable(graph, test)) for test in graph.tests if test.gates and graph.undefined)
+        return {gate: why for test, why in found if why is not None for gate in test.gates}
 
     def _is_written(self, id_: NodeId) -> bool:
         step = self.steps.get(id_)

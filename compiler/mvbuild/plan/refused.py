@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import representation_problems
-from mvbuild.graph.model import ModelNode, NodeId
+from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.plan.collisions import collisions
 
 
@@ -16,10 +16,30 @@ def refused_nodes(world: World, selected: frozenset[NodeId]) -> Mapping[NodeId, 
     none of these."""
     graph, ids = world.graph, sorted(selected - world.settled)
     found: dict[NodeId, list[Diagnostic]] = {id: list(collisions(world, graph.nodes[id])) for id in ids}
-    models = [node for id in ids if isinstance(node := graph.nodes[id], ModelNode)]
+    inlined = _inlined(graph, ids)
+    models = [node for id in (*ids, *inlined) if isinstance(node := graph.nodes[id], ModelNode)]
     for id, problems in (*representation_problems(world, models).items(), *_broken_contracts(world, models).items()):
-        found[id] += problems
-    return {id: tuple(problems) for id, problems in found.items() if problems}
+        found.setdefault(id, []).extend(problems)
+    for id, above in inlined.items():
+        for reader in above & found.keys():
+            found[reader] += found.get(id, ())
+    return {id: tuple(dict.fromkeys(problems)) for id, problems in found.items() if problems}
+
+
+def _inlined(graph: Graph, ids: Iterable[NodeId]) -> dict[NodeId, set[NodeId]]:
+    """Ephemeral models with a contract -> the given models that have their query, also through other ephemeral ones."""
+    contracts = [id for id in graph.contracts if graph.model(id).materialized == "ephemeral"]
+    found: dict[NodeId, set[NodeId]] = {id: set() for id in contracts}
+    for id in ids if contracts else ():
+        seen, edge = set[NodeId](), [id]
+        while edge:
+            below = {read for one in edge for read in graph.nodes[one].reads} - seen
+            seen |= below
+            edge = [one for one in below if isinstance(node := graph.nodes[one], ModelNode) and node.materialized == "ephemeral"]
+        for one in contracts:
+            if one in seen:
+                found[one].add(id)
+    return found
 
 
 def _broken_contracts(world: World, models: Iterable[ModelNode]) -> Mapping[NodeId, list[Diagnostic]]:

@@ -52,13 +52,14 @@ class Removed:
 
 
 def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed: Iterable[TableIdentifier] = ()) -> tuple[ViewState, ...]:
-    """Views that mvbuild wrote for this project, and whose name no model has now. `renamed` are about to get another name. A model with an
-    error may still have the name."""
-    wrong = {n.id for n in world.graph.models if n.model.problems}
+    """Views that mvbuild wrote for this project, and whose name no model has now. `renamed` are about to get another name. None as long as
+    the settings of a model are wrong: it may have any of these names, or be a new name of one."""
+    if any(not n.model.knows_settings for n in world.graph.models):
+        return ()
     here = {n.identifier.key for n in world.graph.models if n.materialized != "ephemeral"} | {i.key for i in renamed}
     prefix = f"model.{world.graph.project.name}."
     found = [s for s in views.values() if isinstance(s, ViewState) and s.properties.get(OWNER, "").startswith(prefix)]
-    return tuple(v for v in found if v.identifier.key not in here and v.properties[OWNER] not in wrong)
+    return tuple(v for v in found if v.identifier.key not in here)
 
 
 def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier, ...]:
@@ -68,7 +69,7 @@ def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier,
 
 
 def _is_view(node: ModelNode) -> bool:
-    return node.materialized == "view" and not node.model.problems
+    return node.materialized == "view" and node.model.knows_settings
 
 
 def removed(

@@ -6,7 +6,7 @@ and records that name their versions move on with them. So nothing becomes stale
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mvbuild.diagnostics import Diagnostic, error
@@ -79,19 +79,30 @@ class Found:
 class _Search:
     world: World
     former: Mapping[TableIdentifier, State]
+    claims: Mapping[TableIdentifier, Sequence[str]]
+    """Former name -> the models that have it."""
     renames: list[Rename] = field(default_factory=list)
     refused: dict[NodeId, tuple[Diagnostic, ...]] = field(default_factory=dict)
-    claimed: dict[TableIdentifier, str] = field(default_factory=dict)
 
 
 def find_renames(world: World, former: Mapping[TableIdentifier, State], selected: frozenset[NodeId]) -> Found:
-    """The renames of the selected models. A `previous_name` whose view was renamed already, or never existed, is ignored. A model with an
-    error is left where it is: its new name may be wrong."""
-    search = _Search(world=world, former=former)
+    """The renames of the selected models. A `previous_name` whose view was renamed already, or never existed, is ignored. A model
+    whose settings are not known is left where it is."""
+    search = _Search(world=world, former=former, claims=_claims(world))
     for node in world.graph.models:
-        if node.id in selected and node.id not in world.settled and node.materialized != "ephemeral" and not node.model.problems:
+        if node.id in selected and node.id not in world.settled and node.materialized != "ephemeral" and node.model.knows_settings:
             _look(search, node)
     return Found(renames=tuple(search.renames), refused=search.refused)
+
+
+def _claims(world: World) -> dict[TableIdentifier, list[str]]:
+    """Which models were not renamed yet, or may not have been, because what they are called now is not known."""
+    claims: dict[TableIdentifier, list[str]] = {}
+    for node in world.graph.models:
+        old = former_name(node) if node.materialized != "ephemeral" else None
+        if old is not None and (node.identifier not in world.observed.states or not node.model.knows_settings):
+            claims.setdefault(old, []).append(node.model.name)
+    return claims
 
 
 def _look(search: _Search, node: ModelNode) -> None:
@@ -124,10 +135,9 @@ def _of_view(search: _Search, node: ModelNode, view: ViewState) -> None:
             )
     elif not owner.startswith(_prefix(graph)):
         _refuse(search, node, f"{view.identifier} was not written by mvbuild for this project", "")
-    elif view.identifier in search.claimed:
-        _refuse(search, node, f"{view.identifier} is also the previous name of '{search.claimed[view.identifier]}'", "")
+    elif others := [other for other in search.claims[view.identifier] if other != name]:
+        _refuse(search, node, f"{view.identifier} is also the previous name of '{others[0]}'", "")
     else:
-        search.claimed[view.identifier] = name
         _add(search, node, view)
 
 

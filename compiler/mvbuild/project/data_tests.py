@@ -157,7 +157,7 @@ def _problems(
             yield error("wrong-type", f"'{name}' must be {SAYS[key.kind]}", _place(node, name, span))
     if kind in TESTS and isinstance(arguments.get("to"), str) and not names_a_table(arguments["to"]):
         help = "Write ref('a_model'), source('a_source', 'a_table'), or the name of a table."
-        yield error("wrong-type", "'to' must name a table", _place(node, "to", span), help=help)
+        yield error("bad-config", "'to' must name a table", _place(node, "to", span), help=help)
     if (config.get("severity") or "error").lower() not in ("error", "warn"):
         yield error("wrong-type", "'severity' must be error or warn", _place(node, "severity", span))
     for name in SETTINGS:

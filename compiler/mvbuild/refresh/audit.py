@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observed import Pin
 from mvbuild.freshness.pins import leaf_table, pin
+from mvbuild.graph.broken import unrunnable
 from mvbuild.graph.model import TestNode
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, test_inputs
@@ -49,6 +50,8 @@ def _results(
     audited = Pin(table=table, snapshot_id=snapshot_id, ref=None, moves=True)
     queries = []
     for test in tests:
+        if (wrong := unrunnable(graph, test)) is not None:
+            raise ProjectError([wrong])
         leaves = test_inputs(graph, test).leaves
         pins = {leaf: audited if leaf.node == node.id else pin(graph, session.world.observed, leaf) for leaf in leaves}
         missing = [leaf_table(graph, leaf) for leaf, p in pins.items() if p is None]

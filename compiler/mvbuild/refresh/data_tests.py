@@ -96,6 +96,8 @@ def failures(graph: Graph, tests: Sequence[TestNode], results: Sequence[TestResu
 
 def _failure(graph: Graph, test: TestNode, result: TestResult, is_kept: bool) -> Diagnostic:
     if result.status == "error":
+        if not result.sql:
+            return error("not-compiled", result.message, test.span)
         message = f"data test {test.name} failed to run: {result.message}"
         return error("query-failed", message, test.span, help=f"Fix its query: {_one_line(result.sql)}")
     table = failures_table(graph, test)
@@ -108,6 +110,10 @@ def _failure(graph: Graph, test: TestNode, result: TestResult, is_kept: bool) ->
 
 def skipped_test(test: TestNode, reason: str) -> TestResult:
     return TestResult(id=test.id, name=test.name, status="skipped", failures=None, message=reason, sql="")
+
+
+def unrunnable_test(test: TestNode, reason: str) -> TestResult:
+    return TestResult(id=test.id, name=test.name, status="error", failures=None, message=reason, sql="")
 
 
 def _alone(session: RunSession, test: TestNode, sql: str, now_ms: int) -> TestResult:

@@ -294,6 +294,11 @@ class RefreshInputs:
         types = {field["name"]: field["type"] for field in self.choice.inputs.inputs[leaf].schema["fields"]}
         return {name: types[name] for name in sorted(self._used(leaf))}
 
+    def _is_ordered(self, leaf: int, column: str) -> bool:
+        """Whether Spark can ask for the smallest value: a map and a variant have none."""
+        type_ = self._types(leaf).get(column)
+        return type_ is None or is_comparable(type_) or type_ in ("float", "double")
+
     def _is_auxiliary_view(self, leaf: int) -> bool:
         assert self.choice.inputs is not None
         return self.choice.inputs.inputs[leaf].is_auxiliary_view
@@ -322,7 +327,8 @@ class RefreshInputs:
         counted: list[int | None] = []
         asked: list[tuple[str, str, Sequence[str]]] = []
         for key, scans in reads.items():
-            columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
+            named = {source for scan in scans for name, source in scan.sources if name in compared} if large else set()
+            columns = sorted(name for name in named if self._is_ordered(scans[0].leaf, name))
             if key in self.read:
                 self._know(key, {name: found for name, found in self.read[key].ranges.items() if name in columns})
                 counted.append(self.read[key].count)

@@ -8,10 +8,10 @@ from itertools import groupby
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.record import NO_SNAPSHOT
-from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.pins import leaf_table
+from mvbuild.graph.broken import unrunnable
 from mvbuild.graph.model import ModelNode, NodeId, TestNode
-from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, skipped_test, test_inputs
+from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, skipped_test, test_inputs, unrunnable_test
 from mvbuild.refresh.result import RunResult, Tested, TestResult
 from mvbuild.refresh.session import RunSession
 
@@ -69,19 +69,20 @@ def with_other_tests(
 
 
 def _run_group(session: RunSession, tests: Sequence[TestNode]) -> list[TestResult]:
-    skipped = {test.id: reason for test in tests if (reason := _missing(session, test))}
-    ready = [test for test in tests if test.id not in skipped]
-    queries = [(t, audit_sql(session.world.graph, t, session.pins(test_inputs(session.world.graph, t)), session.schema_pin)) for t in ready]
-    done = run_audits(session, queries)
-    by_id = {r.id: r for r in done}
-    return [by_id.get(t.id) or skipped_test(t, skipped[t.id]) for t in tests]
+    graph, known = session.world.graph, dict[NodeId, TestResult]()
+    for test in tests:
+        if (why := unrunnable(graph, test)) is not None:
+            known[test.id] = unrunnable_test(test, why.message)
+        elif reason := _missing(session, test):
+            known[test.id] = skipped_test(test, reason)
+    ready = [test for test in tests if test.id not in known]
+    queries = [(t, audit_sql(graph, t, session.pins(test_inputs(graph, t)), session.schema_pin)) for t in ready]
+    known |= {result.id: result for result in run_audits(session, queries)}
+    return [known[test.id] for test in tests]
 
 
 def _missing(session: RunSession, test: TestNode) -> str:
     graph = session.world.graph
-    wrong = next((id for id in test.reads if id in graph.undefined and not is_leaf(graph.nodes[id])), None)
-    if wrong is not None:
-        return f"{graph.nodes[wrong].identifier} does not compile"
     below = test_inputs(session.world.graph, test)
     pins = session.pins(below)
     missing = [leaf_table(session.world.graph, leaf) for leaf in below.leaves if leaf not in pins]

@@ -15,7 +15,7 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.ports.commits import TableLayout
 from mvbuild.serve.answers import of_node
 from unit.serve.readers import session
-from unit.worlds import SCHEMA, Shop, name, shop
+from unit.worlds import SCHEMA, Shop, append, name, shop
 
 PROJECT = {
     "mvbuild.yml": "name: shop\n",
@@ -224,3 +224,90 @@ def test_columns_that_are_wrong_do_not_hide_other_errors(of: Shop) -> None:
     assert done.return_value == 2
     assert [code for code in ("duplicate-column", "undefined-name") if code not in done.stderr] == []
     assert "refresh (full)  lake.main.good" in done.stdout
+
+
+WITH_A_TEST = {
+    "models/good.sql": "SELECT id FROM raw.orders\n",
+    "models/v.sql": "{{ config(materialized='view') }} SELECT id FROM {{ ref('good') }}\n",
+    "tests/t.sql": "SELECT id FROM {{ ref('v') }} WHERE id < 0\n",
+}
+WRONG_VIEWS = {
+    "an unknown name": "{{ config(materialized='view') }} SELECT {{ nothing }} FROM {{ ref('good') }}\n",
+    "an open tag": "{{ config(materialized='view') }} {% if true %} SELECT id FROM {{ ref('good') }}\n",
+    "a macro before it": "{{ from_good() }} SELECT {{ nothing }} AS id\n",
+    "a wrong setting": "{{ config(materialised='view') }} SELECT id FROM {{ ref('good') }}\n",
+    "not parsed": "{{ config(materialized='view') }} SELECT v:a[0].b AS id FROM {{ ref('good') }}\n",
+    "not parsed, by its name": "{{ config(materialized='view') }} SELECT v:a[0].b AS id FROM lake.main.`good`\n",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_VIEWS)
+def test_nothing_is_published_past_a_test_that_cannot_run(of: Shop, wrong: str) -> None:
+    of.write(WITH_A_TEST | {"macros/m.sql": "{% macro from_good() %}{% set r = ref('good') %}{% endmacro %}"})
+    assert set(of.statuses("good", "v").values()) == {"success"}
+    of.write({"models/v.sql": WRONG_VIEWS[wrong]})
+    append(of.catalog, "raw.orders")
+    steps = {s.node.rpartition(".")[2]: s for s in of.plan("good", "v").steps}
+    assert {id: step.action for id, step in steps.items()} == {"good": "blocked", "v": "blocked"}
+    (why,) = steps["good"].diagnostics
+    assert (why.code, why.message) == ("not-compiled", "data test t reads lake.main.v, which does not compile")
+    assert [str(note.span).split(":")[0] for note in why.notes] == ["models/v.sql"]
+    assert of.statuses("good", "v") == {"good": "error", "v": "error"}
+
+
+def test_a_name_of_a_model_whose_settings_are_wrong_is_not_read_as_a_table(of: Shop) -> None:
+    """Only its settings say that the name is its own: until they can be read, the catalog does."""
+    alias = "{{ config(alias='fancy', materialized='%s') }}\n"
+    for kind in ("view", "materialized_view"):
+        of.write({"models/bad.sql": alias % kind + "SELECT id FROM raw.orders\n", "models/plain.sql": "SELECT id FROM main.fancy\n"})
+        assert of.statuses("bad", "plain")["plain"] == "success"
+        of.write({"models/bad.sql": alias % kind + "{% if true %}\nSELECT id FROM raw.orders\n"})
+        append(of.catalog, "raw.orders")
+        assert of.actions("good", "plain") == {"good": "refresh", "plain": "blocked"}
+        states = {o["unique_id"].rpartition(".")[2]: o["state"] for o in json.loads(call(of, "status", "--output", "json").stdout)}
+        assert states["plain"] == "stale"
+
+
+def test_a_model_whose_name_is_unknown_is_not_taken_for_another(of: Shop) -> None:
+    """`drop bad` drops what `bad` was, and not the model that has this name in the catalog."""
+    alias = "{{ config(alias='nice') }}\n"
+    of.write({"models/bad.sql": alias + "SELECT id FROM raw.orders\n", "models/other.sql": "{{ config(alias='bad') }} SELECT 1 AS id\n"})
+    of.run()
+    of.write({"models/bad.sql": alias + "{% if true %}\nSELECT id FROM raw.orders\n"})
+    for command in ("maintain --select bad", "drop bad --yes"):
+        call(of, *command.split())
+    names = {n.name for n in of.catalog.list_names(("main",))}
+    assert {"bad", "bad__storage"} <= names
+    assert of.actions("other") == {"other": "reuse"}
+
+
+def test_a_selection_that_may_have_lost_a_model_is_no_success(of: Shop) -> None:
+    """By its tags, which are in a template that cannot be rendered, or by its parents, which cannot be read."""
+    of.write({"models/bad.sql": "{{ config(tags=['daily']) }}\nSELECT id FROM {{ ref('good') }}\n"})
+    of.run()
+    for wrong in ("{% if true %} {{ config(tags=['daily']) }}\nSELECT id FROM {{ ref('good') }}\n", WRONG["not parsed"]):
+        of.write({"models/bad.sql": wrong})
+        codes = {
+            select: call(of, "run", "--select", select).return_value for select in ("good", "good+", "tag:daily", "path:models/good.sql")
+        }
+        assert codes == {"good": 0, "good+": 1, "tag:daily": 1 if "if" in wrong else 0, "path:models/good.sql": 0}
+        assert "whether 'bad' belong to the selection" in call(of, "run", "--select", "good+").stderr
+
+
+def test_a_broken_contract_of_an_ephemeral_model_blocks_what_has_its_query(of: Shop) -> None:
+    contract = "models: [{name: eph, config: {contract: enforced}, columns: [{name: key, data_type: bigint}]}]\n"
+    of.write({"models/eph.sql": "{{ config(materialized='ephemeral') }} SELECT id FROM raw.orders\n", "models/eph.yml": contract})
+    of.write({"models/beside.sql": "SELECT id FROM {{ ref('eph') }}\n", "models/top.sql": "SELECT id FROM {{ ref('good') }}\n"})
+    steps = {s.node.rpartition(".")[2]: s for s in of.plan("beside", "good", "top").steps}
+    assert {id: step.action for id, step in steps.items()} == {"beside": "blocked", "good": "refresh", "top": "refresh"}
+    assert {d.code for d in steps["beside"].diagnostics} == {"broken-contract"}
+
+
+def test_two_models_cannot_have_one_previous_name(of: Shop) -> None:
+    of.run("good")
+    (of.root / "models/good.sql").rename(of.root / "models/new_1.sql")
+    of.write({"models/beside.sql": "SELECT 1 AS id\n", "models/reader.sql": "SELECT 1 AS id\n", "models/new_2.sql": "SELECT 2 AS id\n"})
+    of.write({"models/new.yml": "models: [{name: new_1, config: {previous_name: good}}, {name: new_2, config: {previous_name: good}}]\n"})
+    assert of.actions("new_1", "new_2") == {"new_1": "blocked", "new_2": "blocked"}
+    of.write({"models/new_2.sql": "{% if true %} SELECT 2 AS id\n"})
+    assert of.actions("new_1", "new_2") == {"new_1": "blocked", "new_2": "blocked"}

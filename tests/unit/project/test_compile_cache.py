@@ -170,7 +170,8 @@ def said(root: Path, target_path: Path, env: dict[str, str], **options: object) 
     tests = [(t.id, str(t.span), t.gates) for t in graph.tests]
     return "\n".join(
         [
-            text,
+            # A graph with errors is not kept.
+            f"{to_text(graph.problems)}{text}",
             repr(compiled),
             to_text(graph.warnings),
             to_text(graph.problems),
@@ -214,7 +215,7 @@ def look_at_one(root: Path, target_path: Path, env: dict[str, str], rng: random.
         graph = compilation.compile(root, env=env, target_path=target_path, **options)  # type: ignore[arg-type]
     except ProjectError:
         return
-    models = list(graph.models)
+    models = [node for node in graph.models if node.id not in graph.undefined]
     if models:
         definition(graph, rng.choice(models))
     graph.project.cache.save()

@@ -60,6 +60,7 @@ BEYOND = {
     "already the default": "two selectors against each other",
     "Unknown selector method 'tagg'": "the grammar of a text",
     "Only one 'exclude'": "how many parts of a list are of a form",
+    "'to' must name a table": "the grammar of a text",
     "Unknown test": "what macro files define",
     "Unknown argument": "what macro files define",
     "The test 'above' needs": "what macro files define",

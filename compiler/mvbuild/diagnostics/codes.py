@@ -66,7 +66,7 @@ CODES: dict[str, Code] = {
         "source() names a source that is not declared.", "Declare it under `sources:` in a YAML file of the project."
     ),
     "not-needed": Code("A dbt construct that mvbuild does not need.", "Write the plain query; mvbuild finds the increments by itself."),
-    "not-compiled": Code("A model reads another one that does not compile.", "Fix that one first."),
+    "not-compiled": Code("A model or a data test reads a model that does not compile.", "Fix that one first."),
     "sql-syntax": Code("The SQL cannot be parsed.", "Fix the SQL; quote names that are keywords with `backticks`."),
     "many-statements": Code("A file has more than one SQL statement.", "Keep one query per file."),
     "not-a-query": Code("The SQL is not a query.", "A model is one SELECT statement (or WITH, VALUES, FROM ...)."),

@@ -39,6 +39,7 @@ def played(folder: Path, files: Files, trials: int = TRIALS) -> Played:
     return play(found, trials)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SOME)
 def test_the_mv_is_the_table_that_dbt_builds(tmp_path: Path, name: str) -> None:
     found = played(tmp_path, SOME[name])

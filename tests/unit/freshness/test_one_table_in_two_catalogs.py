@@ -165,6 +165,7 @@ def test_who_knows_the_properties_alone_never_takes_it_for_fresh_wrongly(tmp_pat
         assert not of.is_fresh_by_properties(*known)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_random_histories_of_two_entries(tmp_path: Path, seed: int) -> None:
     """Fresh is what reads the snapshots of the last refresh, or compactions of them; and what says so ends in one run."""

@@ -395,6 +395,7 @@ def test_a_recreated_source(left: Shop, writer: Writer) -> None:
     assert_ours(left)
 
 
+@pytest.mark.proof
 def test_an_edited_definition(left: Shop, writer: Writer) -> None:
     left.write({"models/daily.sql": "SELECT id FROM raw.customers JOIN raw.orders USING (id) WHERE id > 7\n"})
     assert answer(left).state == "stale"

@@ -47,6 +47,7 @@ def refreshed(query: str, tables: list[Table], connection: Any) -> set[str]:
     return accepted
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "query",
     [

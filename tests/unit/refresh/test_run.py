@@ -282,6 +282,7 @@ def test_an_mv_is_skipped_if_a_seed_that_its_test_reads_failed(tmp_path: Path, m
     assert [(r.node.rpartition(".")[2], r.status) for r in result.results] == [("allowed", "error"), ("a", "skipped")]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", range(8))
 def test_mvs_that_are_fresh_together_were_tested_together(tmp_path: Path, seed: int) -> None:
     """Random commits, failures and runs of one MV or both: a test that was skipped is never forgotten."""

@@ -45,7 +45,8 @@ class Outcome:
 
     @property
     def last_lines(self) -> str:
-        return "\n".join([line.rstrip() for line in self.output.strip().splitlines()][-_LINES:])
+        lines = [line.rstrip() for line in self.output.strip().splitlines()]
+        return "\n".join([line for line in lines if line and not line.startswith("[Stage ")][-_LINES:])
 
 
 def outcome(command: str) -> Outcome:

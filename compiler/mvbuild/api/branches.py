@@ -41,14 +41,14 @@ def branch_names(project: Project = ".") -> tuple[str, ...]:
 
 def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
     """Make what a branch has current, in one commit if the catalog can. Does not need Spark."""
-    graph = _named(project)
+    graph = _with_known_names(project)
     found = branch_contents(graph, branch)
     with explained(graph):
         publish_branch(main_catalog_of(graph), branch, found)
     return found
 
 
-def _named(project: Project) -> Graph:
+def _with_known_names(project: Project) -> Graph:
     """Raises ProjectError if a model may have another name than it seems to have: a part of the branch would be left out."""
     graph = graph_of(project)
     wrong = [d for node in graph.models if not node.model.knows_settings for d in node.model.problems]
@@ -59,7 +59,7 @@ def _named(project: Project) -> Graph:
 
 def drop_branch(project: Project, branch: str) -> tuple[tuple[OnBranch, ...], int]:
     """Drop a branch. Returns how many files were deleted with tables that only it had. Does not need Spark."""
-    graph = _named(project)
+    graph = _with_known_names(project)
     found = branch_contents(graph, branch)
     with explained(graph):
         return found, forget_branch(main_catalog_of(graph), branch, found)

@@ -24,8 +24,8 @@ _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+resul
 @store_option
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
 def command(options: Options, threads: int | None) -> int:
-    """Run again what failed in the last run, and what was skipped because of it. The target, the branch, the variables and the
-    other options are those of the last run, unless you give others."""
+    """Run again what failed in the last run, and what was skipped because of it. The options are those of the last run, unless
+    you give others."""
     from mvbuild.cli.output import say
     from mvbuild.cli.run import execute
 

@@ -142,7 +142,7 @@ def execute(
     progress.completed(result)
     lost = _perhaps_selected(graph, result, (*select, *exclude))
     if lost:
-        report([error("not-compiled", f"It is not known whether {', '.join(lost)} belong to the selection, because they do not compile")])
+        report([error("not-compiled", f"Models that may belong to the selection do not compile: {', '.join(lost)}")])
     return 0 if result.ok and not lost else 1
 
 

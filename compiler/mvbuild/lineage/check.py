@@ -24,7 +24,6 @@ def column_findings(graph: Graph) -> tuple[Diagnostic, ...]:
     """Every definite error in names, types and contracts, and the warnings.
 
     Without schemas.lock, it checks only queries that have an enforced contract, or that read columns which their models and seeds lack.
-    Raises ProjectError if schemas.lock cannot be read.
     """
     checked = _Checked.of(graph)
     changed = checked.changed() if checked is not None else None
@@ -45,7 +44,10 @@ def _bound(graph: Graph, ids: Collection[NodeId] | None) -> tuple[Diagnostic, ..
     from mvbuild.lineage.lock import of_lock, read_lock
     from mvbuild.lineage.unmatched import unmatched
 
-    tables = read_lock(graph)
+    try:
+        tables = read_lock(graph)
+    except ProjectError as exc:
+        return exc.diagnostics
     if tables is not None:
         return bind(graph, of_lock(tables, graph), ids, keep=True).diagnostics
     suspects = {*graph.contracts, *unmatched(graph, graph.nodes if ids is None else ids)}

@@ -291,7 +291,7 @@ def test_a_selection_that_may_have_lost_a_model_is_no_success(of: Shop) -> None:
             select: call(of, "run", "--select", select).return_value for select in ("good", "good+", "tag:daily", "path:models/good.sql")
         }
         assert codes == {"good": 0, "good+": 1, "tag:daily": 1 if "if" in wrong else 0, "path:models/good.sql": 0}
-        assert "whether 'bad' belong to the selection" in call(of, "run", "--select", "good+").stderr
+        assert "may belong to the selection do not compile: 'bad'" in call(of, "run", "--select", "good+").stderr
 
 
 def test_a_broken_contract_of_an_ephemeral_model_blocks_what_has_its_query(of: Shop) -> None:

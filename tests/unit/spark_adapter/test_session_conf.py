@@ -99,6 +99,9 @@ def test_a_process_that_reads_next_to_nothing_does_not_generate_code() -> None:
 
 def test_a_process_that_reads_little_does_not_optimize_code() -> None:
     assert "-XX:TieredStopAtLevel=1" in quick_jvm({}, {}, Path("/spark"), 10 * MB)
+    # A JVM does not start with a heap that is larger than its limit.
+    assert "-Xms1g" in quick_jvm({}, {}, Path("/spark"), 10 * MB)
+    assert "-Xms1g" not in quick_jvm({"spark.driver.memory": "512m"}, {}, Path("/spark"), 10 * MB)
     assert quick_jvm({}, {}, Path("/spark"), 100 * MB) == quick_jvm({}, {}, Path("/spark"), None) == ()
 
 

@@ -13,7 +13,7 @@ from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.of_project import Project, graph_of, states_of
 from mvbuild.api.refreshes import plan
 from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
-from mvbuild.diagnostics import ProjectError, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph
 from mvbuild.plan.amount import bytes_of, read_by_plan
 from mvbuild.plan.model import Plan
@@ -24,6 +24,7 @@ from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
 from mvbuild.selection.select import select_all
+from mvbuild.selection.unsure import perhaps_selected
 
 # Imports that only some runs need are where they are used: a run that finds nothing to do would otherwise take twice as long.
 
@@ -78,7 +79,8 @@ def run(
         with suppress(ProjectError):  # the interrupt is what the command ends with
             write_artifacts(planned.world.graph, done, arguments=arguments)
         raise
-    result = _with_notes(planned, result)
+    unsure = perhaps_selected(graph, (*select, *exclude), {step.node for step in planned.steps})
+    result = _with_notes(planned, result, tuple(unsure))
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
     # Include the time before the first step, above all the start of Spark.
@@ -122,11 +124,11 @@ def _tested(
     return with_other_tests(session, done, chosen, fail_fast=fail_fast, on_event=on_event)
 
 
-def _with_notes(planned: Plan, result: RunResult) -> RunResult:
-    """With the warnings of the plan and of its nodes, and with what was renamed."""
+def _with_notes(planned: Plan, result: RunResult, unsure: Sequence[Diagnostic]) -> RunResult:
+    """With the warnings of the plan and of its nodes, with what may be missing in it, and with what was renamed."""
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
     unforeseen = (found for one in result.results for found in one.diagnostics if found.severity == "warning")
-    return replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics), renamed=renamed)
+    return replace(result, diagnostics=(*planned.warnings, *unforeseen, *result.diagnostics, *unsure), renamed=renamed)
 
 
 def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +17,6 @@ from mvbuild.cli.options import (
     store_option,
     stores_failures,
 )
-
-if TYPE_CHECKING:
-    from mvbuild.graph.model import Graph
-    from mvbuild.refresh.result import RunResult
 
 
 def run_options(command: F) -> F:
@@ -107,7 +102,6 @@ def execute(
     from mvbuild import api
     from mvbuild.cli.output import note, report, say
     from mvbuild.cli.progress import progress_of
-    from mvbuild.diagnostics import error
 
     graph = options.graph(threads)
     note(graph.project)
@@ -140,16 +134,4 @@ def execute(
     if prune and not result.ok and not result.dropped and not any(d.code == "has-dependents" for d in result.diagnostics):
         say("nothing was pruned: pruning needs a successful run")
     progress.completed(result)
-    lost = _perhaps_selected(graph, result, (*select, *exclude))
-    if lost:
-        report([error("not-compiled", f"Models that may belong to the selection do not compile: {', '.join(lost)}")])
-    return 0 if result.ok and not lost else 1
-
-
-def _perhaps_selected(graph: Graph, result: RunResult, terms: Sequence[str]) -> list[str]:
-    """Models that may have other parents, or other tags and settings, than they seem to have, where the selection is by these."""
-    has_edges = any("+" in term or "@" in term for term in terms)
-    has_settings = has_edges or any(":" in term and not term.startswith(("path:", "file:", "fqn:")) for term in terms)
-    ran = {one.node for one in result.results}
-    wrong = (node for node in graph.models if node.model.problems and node.id not in ran)
-    return [f"'{n.model.name}'" for n in wrong if (has_edges and not n.reads) or (has_settings and not n.model.knows_settings)]
+    return 0 if result.ok else 1

@@ -84,10 +84,10 @@ namespaces: "{{ 'as_written' if target.name == 'production' else 'prefixed' }}" 
 ```
 """
 _START = """`mvbuild run`, `build`, `test` and `verify` add up the sizes of the tables that they will read, and start a local Spark
-that fits. Up to 64 MB, the JVM does not optimize code (`-XX:TieredStopAtLevel=1`), uses the serial garbage collector, and begins with a heap of 1 GB, unless you
-set `spark.driver.memory`. Up to 1 MB,
-Spark also does not generate code, does not use adaptive execution, and uses one shuffle partition. For so little data, compiling takes
-longer than it saves: these commands need about a third less processor time.
+that fits. Up to 64 MB, the JVM does not optimize code (`-XX:TieredStopAtLevel=1`), uses the serial garbage collector, and begins with a
+heap of 1 GB, unless you set `spark.driver.memory`. Up to 1 MB, Spark also does not generate code, does not use adaptive execution, and
+uses one shuffle partition. For so little data, compiling takes longer than it saves: these commands need about a third less processor
+time.
 
 Your own `config` takes precedence. If you set Java options (`spark.driver.extraJavaOptions`, the variable `JAVA_TOOL_OPTIONS`, or a
 `spark-defaults.conf`), mvbuild does not add these. A

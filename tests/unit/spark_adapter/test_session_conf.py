@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,21 @@ def test_one_run_writes_the_class_archive_and_later_ones_use_it(tmp_path: Path) 
     archive = Path(options().rpartition("SharedArchiveFile=")[2])
     assert archive.read_bytes().endswith(b" finished")
     assert not written.exists()
+
+
+def test_class_archives_that_were_not_used_for_a_month_are_removed(tmp_path: Path) -> None:
+    java, other = (Java(path=Path("/java"), major=17, full_version=version) for version in ("17.0.1", "17.0.2"))
+    (written,) = (Path(one.rpartition("=")[2]) for one in cds.options(java, [], Path("/spark"), tmp_path, train=True)[-1:])
+    written.write_bytes(b"\xa8\xab\x0b\xf0 finished")
+    archive = Path(cds.options(java, [], Path("/spark"), tmp_path, train=False)[-1].rpartition("=")[2])
+    unused, month = tmp_path / "cds" / "unused.jsa", 31 * 24 * 3600
+    unused.write_bytes(b"\xa8\xab\x0b\xf0")
+    for one in (unused, archive):
+        os.utime(one, (time.time() - month,) * 2)
+    assert cds.options(java, [], Path("/spark"), tmp_path, train=False)  # marks it as used
+    assert cds.options(other, [], Path("/spark"), tmp_path, train=True)
+    assert archive.is_file()
+    assert not unused.exists()
 
 
 def test_nothing_of_pyspark_is_imported_before_it_is_needed() -> None:

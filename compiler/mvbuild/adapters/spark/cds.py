@@ -1,7 +1,8 @@
 """Java + class path -> JVM options with which Spark starts in two thirds of the time: a cached archive of its loaded classes.
 
 The JVM checks the archive against its own build and the class path, and ignores it if they do not fit. The JVM of an early run writes it
-when it ends, which costs that run some seconds. This is not the very first run, which in CI is often also the last.
+when it ends, which costs that run some seconds. This is not the very first run, which in CI is often also the last. An archive has 200 MB
+and fits one environment only. Before another one is written, archives that were not used for a month are removed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 _MAGIC = b"\xa8\xab\x0b\xf0"
 """The magic number of a dynamic archive; the JVM writes the header last."""
 _QUIET = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-_ABANDONED_SECONDS = 24 * 3600
+_DAY = 24 * 3600
+_ABANDONED_SECONDS, _UNUSED_SECONDS = _DAY, 30 * _DAY
 
 
 def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Path, *, train: bool) -> tuple[str, ...]:
@@ -31,9 +33,11 @@ def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Pat
     folder = cache / "cds"
     archive = folder / f"{_key(java, class_path, spark_home)}.jsa"
     if archive.is_file() or _adopt(archive):
+        _mark_used(archive)
         return (*_QUIET, f"-XX:SharedArchiveFile={archive}")
     if not train or not _claim(archive.with_suffix(".claim")):
         return ()
+    _remove_unused(folder)
     return (*_QUIET, f"-XX:ArchiveClassesAtExit={archive.with_suffix(f'.{os.getpid()}.tmp')}")
 
 
@@ -45,7 +49,7 @@ def _key(java: Java, class_path: Sequence[Path], spark_home: Path) -> str:
 def _claim(claim: Path) -> bool:
     """One process writes the archive. If it failed, another one may try a day later."""
     with suppress(OSError):
-        if claim.exists() and time.time() - claim.stat().st_mtime > _ABANDONED_SECONDS:
+        if claim.exists() and _age(claim) > _ABANDONED_SECONDS:
             claim.unlink()
         claim.parent.mkdir(parents=True, exist_ok=True)
         claim.touch(exist_ok=False)
@@ -62,6 +66,24 @@ def _adopt(archive: Path) -> bool:
             if finished:
                 written.replace(archive)
                 return True
-            if time.time() - written.stat().st_mtime > _ABANDONED_SECONDS:
+            if _age(written) > _ABANDONED_SECONDS:
                 written.unlink()
     return False
+
+
+def _mark_used(archive: Path) -> None:
+    with suppress(OSError):  # of another user
+        if _age(archive) > _DAY:
+            os.utime(archive)
+
+
+def _remove_unused(folder: Path) -> None:
+    for file in folder.iterdir():
+        with suppress(OSError):
+            if _age(file) > _UNUSED_SECONDS:
+                file.unlink()
+
+
+def _age(file: Path) -> float:
+    """Seconds since it was written, or last marked as used."""
+    return time.time() - file.stat().st_mtime

@@ -6,7 +6,7 @@ Every column has a unique name within a tree, so that expressions need no qualif
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
@@ -61,10 +61,11 @@ class Scan(_Leaf):
     sources: tuple[tuple[str, str], ...]
     """(name in this tree, column of the table)."""
     version: Version = "new"
+    columns: tuple[str, ...] = field(init=False, repr=False)
+    """Found once, as in `Join`: planning asks for them a hundred thousand times."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.sources)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(name for name, _ in self.sources))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,13 +142,11 @@ class Join:
     side. A refresh does not follow that, so only conditions may read the column: they treat NULL as false."""
     likeness: tuple[Likeness, ...] = ()
     """Of each part of `on`; `equal` where there is none."""
+    columns: tuple[str, ...] = field(init=False, repr=False)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        both = self.kind in ("inner", "left", "full")
-        if self.kind == "mark":
-            return (*self.left.columns, self.mark)
-        return (*self.left.columns, *self.right.columns) if both else self.left.columns
+    def __post_init__(self) -> None:
+        more = {"mark": (self.mark,), "semi": (), "anti": (), "null-aware-anti": ()}.get(self.kind, self.right.columns)
+        object.__setattr__(self, "columns", (*self.left.columns, *more))
 
     @property
     def children(self) -> tuple[Relation, ...]:

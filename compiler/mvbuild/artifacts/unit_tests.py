@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph
 from mvbuild.project.unit_tests import RowsAsWritten, UnitTest
+from mvbuild.versions.model import unit_body
 
 
 def unit_tests(graph: Graph) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _entry(graph: Graph, test: UnitTest) -> dict[str, Any]:
         "overrides": {"macros": dict(overrides.macros), "vars": dict(overrides.vars), "env_vars": dict(overrides.env_vars)},
         "depends_on": {"macros": [], "nodes": [f"model.{project}.{test.model}"]},
         "config": {"tags": list(test.tags), "meta": dict(test.meta), "enabled": True},
-        "checksum": digest(test.span.file.text),
+        "checksum": unit_body(test),
         "schema": ".".join(graph.project.target.namespace),
         "created_at": 0,
         "versions": None,

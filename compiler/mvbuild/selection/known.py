@@ -27,23 +27,24 @@ class Known:
 
     def state(self, graph: Graph, value: str) -> set[NodeId]:
         """`state:` with a value of STATES."""
-        from mvbuild.versions.other import KINDS, modifications
+        from mvbuild.versions.other import KINDS, all_modifications
 
         states = (*STATES, *(f"modified.{kind}" for kind in KINDS))
         if value not in states:
             raise ProjectError([error("unknown-selector", f"Unknown state '{value}'", help=did_you_mean(value, states))])
         old, new = self._once("old", lambda: _other(graph)), self._once("new", lambda: version_of(graph, "the working copy"))
+        ids = {*new.nodes, *new.units}
         if value == "new":
-            return {id for id in new.nodes if id not in old.nodes}
+            return ids - old.nodes.keys() - old.units.keys()
         if value == "old":
-            return {id for id in new.nodes if id in old.nodes}
-        ways = self._once("ways", lambda: {id: modifications(old, new, id) for id in new.nodes if id in old.nodes})
+            return ids & {*old.nodes, *old.units}
+        ways = self._once("ways", lambda: all_modifications(old, new))
         if value == "unmodified":
             return {id for id, kinds in ways.items() if not kinds}
         kind = value.partition(".")[2]
         if kind:
             return {id for id, kinds in ways.items() if kind in kinds}
-        return {id for id in new.nodes if id not in ways or ways[id]}
+        return {id for id in ids if id not in ways or ways[id]}
 
     def result(self, graph: Graph, value: str) -> set[NodeId]:
         """`result:` with a status of the last run."""

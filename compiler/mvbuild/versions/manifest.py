@@ -44,7 +44,8 @@ def _version(content: Mapping[str, Any], name: str) -> Version:
     nodes = [_node(id_, node, plain) for id_, node in (*content["nodes"].items(), *sources)]
     macros = {id_: str(macro["macro_sql"]) for id_, macro in content["macros"].items()}
     vars = json.loads(content["metadata"]["env"]["mvbuild_vars"])
-    return Version(name=name, nodes={n.id: n for n in nodes}, macros=macros, vars=dict(vars))
+    units = {id_: str(unit["checksum"]) for id_, unit in content.get("unit_tests", {}).items()}
+    return Version(name=name, nodes={n.id: n for n in nodes}, macros=macros, vars=dict(vars), units=units)
 
 
 def _node(id_: str, node: Mapping[str, Any], plain: Mapping[str, str | None]) -> NodeVersion:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode
 from mvbuild.parse.libraries import PREFIXES
@@ -22,6 +23,9 @@ from mvbuild.project.setting_values import written
 from mvbuild.project.settings import ModelConfig, PartitionField, SeedConfig, SortField
 from mvbuild.project.yaml_spans import MapNode, has_templates, plain, read_yaml
 from mvbuild.source import SourceFile
+
+if TYPE_CHECKING:
+    from mvbuild.project.unit_tests import RowsAsWritten, UnitTest
 
 _PLACES = frozenset(("catalog", "namespace", "alias", "storage_table", "storage_namespace"))
 """Settings that only say where a node is."""
@@ -75,6 +79,8 @@ class Version:
     """id -> its text, without comments and redundant spaces."""
     vars: Mapping[str, str]
     """Name -> hash of its value; values may be secrets."""
+    units: Mapping[NodeId, str] = field(default_factory=dict)
+    """Unit test -> hash of what it says."""
     is_missing: bool = False
     """There was no project at all."""
 
@@ -125,7 +131,11 @@ def version_of(graph: Graph, name: str) -> Version:
     calls = MacroCalls(macros)
     nodes = [found for node in graph.nodes.values() if (found := _node(graph, node, calls))]
     return Version(
-        name=name, nodes={n.id: n for n in (*nodes, *map(_test, graph.tests))}, macros=macros, vars=var_hashes(graph.project.file, graph)
+        name=name,
+        nodes={n.id: n for n in (*nodes, *map(_test, graph.tests))},
+        macros=macros,
+        vars=var_hashes(graph.project.file, graph),
+        units=units_of(graph),
     )
 
 
@@ -243,6 +253,24 @@ def _fingerprint(sql: str) -> str:
 
 
 test_body.__test__ = False  # type: ignore[attr-defined]
+
+
+def units_of(graph: Graph) -> dict[NodeId, str]:
+    """Unit test -> `unit_body`. Empty if one of them is wrong, which `compile`, `lint` and `test` report."""
+    try:
+        return {test.id(graph.project.name): unit_body(test) for test in graph.unit_tests}
+    except (ProjectError, OSError):
+        return {}
+
+
+def unit_body(test: UnitTest) -> str:
+    """Hash of what a unit test gives, changes and expects, wherever it is."""
+    given = [(one.input, _rows(one.rows)) for one in test.given]
+    return _hash([test.model, given, _rows(test.expect) if test.expect else None, test.overrides, test.incremental])
+
+
+def _rows(rows: RowsAsWritten) -> list[Any]:
+    return [rows.records, rows.columns, rows.sql, rows.random]
 
 
 def _documented(properties: Properties) -> dict[str, Any]:

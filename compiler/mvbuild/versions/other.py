@@ -107,6 +107,12 @@ def _is_project(root: Path) -> bool:
 # --- differences -------------------------------------------------------------------------------------------------------------------
 
 
+def all_modifications(old: Version, new: Version) -> dict[NodeId, frozenset[Kind]]:
+    """Each node and unit test that both versions have -> the ways in which it differs."""
+    units = {id: frozenset[Kind](("body",) if body != old.units[id] else ()) for id, body in new.units.items() if id in old.units}
+    return {id: modifications(old, new, id) for id in new.nodes if id in old.nodes} | units
+
+
 def modifications(old: Version, new: Version, id_: NodeId) -> frozenset[Kind]:
     """The ways in which a node that both versions have differs. A different text alone is not one."""
     before, after = old.nodes[id_], new.nodes[id_]

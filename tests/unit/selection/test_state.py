@@ -95,6 +95,42 @@ def test_state_of_tests_and_children(tmp_path: Path) -> None:
     assert chosen(graph(root, "main"), "1+state:modified,resource_type:model") == {"a"}
 
 
+UNIT = """unit_tests:
+  - name: one
+    model: a
+    given: [{input: ref('orders'), rows: [{id: 2}]}]
+    expect: {rows: [{id: 2, b: 2}]}
+  - name: two
+    model: a
+    given: [{input: ref('orders'), rows: [{id: 0}]}]
+    expect: {rows: []}
+"""
+THIRD = UNIT.partition("\n")[2].partition("  - name: two")[0].replace("one", "three")
+
+
+@pytest.mark.parametrize("against", ["manifest", "ref"])
+@pytest.mark.parametrize(
+    ("units", "modified", "new"),
+    [
+        (UNIT, "", ""),
+        (UNIT.replace("- name: one\n", "- name: one\n    description: The one.\n"), "", ""),
+        (UNIT.replace("{id: 0}", "{id: -1}"), "two", ""),
+        (UNIT.replace("b: 2", "b: 3"), "one", ""),
+        (UNIT.replace("- name: two\n", "- name: two\n    overrides: {vars: {least: 5}}\n"), "two", ""),
+        (UNIT + THIRD, "three", "three"),
+    ],
+)
+def test_state_of_unit_tests(tmp_path: Path, units: str, modified: str, new: str, against: str) -> None:
+    root = repository(tmp_path / "shop", FILES | {"models/u.yml": UNIT})
+    state = kept(root, tmp_path / "kept") if against == "manifest" else "main"
+    write_project(root, {"models/u.yml": units})
+    found = graph(root, state)
+    for word, expected in (("modified", modified), ("modified.body", modified.replace(new, "") if new else modified), ("new", new)):
+        ids, _ = select_all(found, [f"state:{word}"], [], units=True)
+        assert {id.rpartition(".")[2] for id in ids} == {*expected.split()}, word
+    assert select_all(found, ["state:modified"], [])[0] == frozenset()
+
+
 def test_another_target_is_no_modification(tmp_path: Path) -> None:
     targets = "targets:\n  dev: {namespace: dev}\n  prod: {namespace: prod}\ntarget: dev\n"
     root = write_project(tmp_path / "shop", FILES | {"mvbuild.yml": FILES["mvbuild.yml"] + targets})

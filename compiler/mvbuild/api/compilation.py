@@ -25,6 +25,7 @@ from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.diagnostics.secrets import masked
+from mvbuild.graph.broken import with_broken, with_problems
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
 from mvbuild.graph.model import CompileOptions, Graph, IndirectSelection, ModelNode, NodeId
@@ -111,7 +112,7 @@ def _built(opened: Opened, env: Mapping[str, str], inline: str | None = None) ->
         finally:
             project.cache.save()
     graph = build(project, parsed)
-    _require_representations(graph)
+    graph = _with_representations(graph)
     exposures_of(graph)  # what is wrong in them is an error of the project
     return graph
 
@@ -122,10 +123,10 @@ def _inline_model(sql: str) -> ModelFile:
     return ModelFile(name=INLINE, file=file, folders=(), layers=(layer,), properties=Properties())
 
 
-def _require_representations(graph: Graph) -> None:
-    """Check with the types in schemas.lock; without a lock, only report what is wrong whatever the types are."""
+def _with_representations(graph: Graph) -> Graph:
+    """With what is wrong in dialects. Checked with the types in schemas.lock; without a lock, only what is wrong whatever the types are."""
     if not any(node.model.config.dialects for node in graph.models):
-        return
+        return graph
     from mvbuild.dialects.representations import Known, dialect_problems
     from mvbuild.lineage.lock import of_lock, read_lock
 
@@ -134,9 +135,9 @@ def _require_representations(graph: Graph) -> None:
     except ProjectError:
         # Reported by the code that needs it.
         lock = None
-    problems = dialect_problems(graph, graph.models, Known(schemas=of_lock(lock, graph), is_all=True) if lock is not None else Known())
-    if problems:
-        raise ProjectError(problems)
+    known = Known(schemas=of_lock(lock, graph), is_all=True) if lock is not None else Known()
+    found = [(node.id, problem) for node in graph.models for problem in dialect_problems(graph, [node], known)]
+    return with_broken(replace(graph, nodes=with_problems(graph.nodes, found))) if found else graph
 
 
 def _known(

@@ -119,6 +119,10 @@ CODES: dict[str, Code] = {
         "Something that mvbuild did not write already has the name of an MV, view or storage table.",
         "Rename the model with `alias:` or `namespace:`, or move the other table.",
     ),
+    "other-project": Code(
+        "A run replaces an MV, view or seed that another project built.",
+        "If both projects are in use, rename one with `alias:` or `namespace:`. Otherwise remove the model from the other project.",
+    ),
     "unknown-column": Code("A query names a column that does not exist there.", "Fix the name, or add the column."),
     "ambiguous-column": Code("A column name in a query is ambiguous.", "Qualify it with the table's name or alias."),
     "duplicate-column": Code("A model has two columns with the same name.", "Rename one of them with AS."),

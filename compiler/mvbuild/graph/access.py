@@ -25,17 +25,24 @@ def group_of_test(test: TestNode, nodes: Mapping[NodeId, Node]) -> str | None:
     return group_of(nodes[test.reads[0]]) if test.reads and test.reads[0] in nodes else None
 
 
-def forbidden(project: LoadedProject, nodes: Mapping[NodeId, Node], tests: Iterable[TestNode]) -> Iterator[Diagnostic]:
-    """Unknown groups, and reads of private models from outside of their group. A query of the command line, which has no file, may read
-    everything."""
+def forbidden(project: LoadedProject, nodes: Mapping[NodeId, Node]) -> Iterator[tuple[NodeId, Diagnostic]]:
+    """Unknown groups, and reads of private models from outside of their group, each with the node that is wrong. A query of the command
+    line, which has no file, may read everything."""
     for node in nodes.values():
-        if _is_unknown(node):
-            continue
-        yield from _unknown(project, node)
-        if isinstance(node, ModelNode):
-            yield from _public_ephemeral(node)
-            if node.model.file.path.lower().endswith(".sql"):
-                yield from _private(f"'{node.model.name}'", group_of(node), node.query.reads, node.reads, nodes)
+        if not _is_unknown(node):
+            yield from ((node.id, found) for found in _of_node(project, node, nodes))
+
+
+def _of_node(project: LoadedProject, node: Node, nodes: Mapping[NodeId, Node]) -> Iterator[Diagnostic]:
+    yield from _unknown(project, node)
+    if isinstance(node, ModelNode):
+        yield from _public_ephemeral(node)
+        if node.model.file.path.lower().endswith(".sql"):
+            yield from _private(f"'{node.model.name}'", group_of(node), node.query.reads, node.reads, nodes)
+
+
+def forbidden_tests(project: LoadedProject, nodes: Mapping[NodeId, Node], tests: Iterable[TestNode]) -> Iterator[Diagnostic]:
+    """The same for data tests."""
     for test in tests:
         if test.reads and _is_unknown(nodes.get(test.reads[0])):
             continue

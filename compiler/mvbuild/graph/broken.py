@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -11,6 +11,16 @@ from mvbuild.formats.properties import OWNER
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, TestNode, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import State, TableState, ViewState
+
+
+def with_problems(nodes: Mapping[NodeId, Node], found: Iterable[tuple[NodeId, Diagnostic]]) -> dict[NodeId, Node]:
+    """The nodes, with more errors of single models."""
+    new = dict(nodes)
+    for id_, problem in found:
+        node = new[id_]
+        assert isinstance(node, ModelNode)
+        new[id_] = replace(node, model=replace(node.model, problems=(*node.model.problems, problem)))
+    return new
 
 
 def with_broken(graph: Graph, lost: Mapping[NodeId, Diagnostic] = MappingProxyType({})) -> Graph:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
-from mvbuild.graph.access import forbidden
+from mvbuild.graph.access import forbidden, forbidden_tests
 from mvbuild.graph.auxiliary_names import names_of_auxiliary_views
-from mvbuild.graph.broken import with_broken
+from mvbuild.graph.broken import with_broken, with_problems
 from mvbuild.graph.deprecation import deprecated
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
 from mvbuild.graph.order import topological
@@ -61,14 +61,13 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
-    if refused := tuple(forbidden(project, nodes, tests)):
-        raise ProjectError(refused)
+    refused = tuple(forbidden(project, nodes))
+    if of_others := [*(d for id, d in refused if id in directory.leaves), *forbidden_tests(project, nodes, tests)]:
+        raise ProjectError([*(d for id, d in refused if id not in directory.leaves), *of_others])
+    nodes = with_problems(nodes, refused)
     warnings = (*parsed.warnings, *deprecated(nodes, project.invocation.started))
     graph = Graph(project=project, nodes=nodes, tests=tests, warnings=warnings)
-    wrong = tuple(bad_lags(graph))
-    if wrong:
-        raise ProjectError(wrong)
-    return with_broken(graph)
+    return with_broken(replace(graph, nodes=with_problems(nodes, bad_lags(graph))))
 
 
 @dataclass

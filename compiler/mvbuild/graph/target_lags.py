@@ -57,11 +57,13 @@ def mv_parents(graph: Graph, node: ModelNode) -> tuple[NodeId, ...]:
     return tuple(found)
 
 
-def bad_lags(graph: Graph) -> Iterator[Diagnostic]:
-    """Each MV with a target lag that what it reads does not allow, and each `downstream` that no MV reads."""
+def bad_lags(graph: Graph) -> Iterator[tuple[NodeId, Diagnostic]]:
+    """Each MV with a target lag that what it reads does not allow, and each `downstream` that no MV reads, with what is wrong."""
     if not any(node.model.config.target_lag for node in graph.views):
         return
     readers = mv_readers(graph)
+    # What a model reads is not known if it does not compile.
+    knows_readers = not any(node.model.problems for node in graph.models)
     behind: dict[NodeId, ModelNode] = {}
     """MV -> the one with the longest lag among itself and what it reads, up to the nearest targets."""
     for node in graph.views:
@@ -69,13 +71,13 @@ def bad_lags(graph: Graph) -> Iterator[Diagnostic]:
         slowest = max((behind[id] for id in mv_parents(graph, node) if id in behind), key=_lag, default=None)
         if isinstance(own, timedelta):
             if slowest is not None and _lag(slowest) > own:
-                yield _too_short(node, own, slowest)
+                yield node.id, _too_short(node, own, slowest)
             behind[node.id] = node
         elif slowest is not None:
             behind[node.id] = slowest
-        if own == "downstream" and not readers[node.id]:
+        if own == "downstream" and not readers[node.id] and knows_readers:
             message = f"'{node.model.name}' is to be refreshed when an MV that reads it needs that, and no MV reads it"
-            yield error("bad-target-lag", message, _span(node), help="Give it a duration, like `target_lag: 15m`.")
+            yield node.id, error("bad-target-lag", message, _span(node), help="Give it a duration, like `target_lag: 15m`.")
 
 
 def _lag(node: ModelNode) -> timedelta:

@@ -20,6 +20,7 @@ from mvbuild.graph.broken import unrunnable
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.graph.time_travel import no_versions
 from mvbuild.names import TableIdentifier
+from mvbuild.plan.collisions import takeovers
 from mvbuild.plan.model import Action, Plan, Step
 from mvbuild.plan.needed import needed_fresher
 from mvbuild.plan.refused import refused_nodes
@@ -71,6 +72,7 @@ def build_plan(
     warned = tuple(found for step in draft.steps.values() if (found := _warning(world, step)))
     new = (node for id in draft.steps if id not in world.settled and isinstance(node := world.graph.nodes[id], ModelNode))
     warned += tuple(found for node in new for found in flaws(world, node))
+    warned += tuple(takeovers(world, [id for id, step in draft.steps.items() if step.is_change]))
     return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=(*warnings, *warned), rows=draft.rows)
 
 

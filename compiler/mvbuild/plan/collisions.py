@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.diagnostics import Diagnostic, error, warning
 from mvbuild.formats import properties
 from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import SEED_CHECKSUM, same_definition
-from mvbuild.graph.model import ModelNode, Node, SeedNode
+from mvbuild.graph.model import ModelNode, Node, NodeId, SeedNode
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
 from mvbuild.storage.format import is_mv
+from mvbuild.storage.names import storage_name
 
 
 def collisions(world: World, node: Node) -> Iterator[Diagnostic]:
@@ -56,6 +57,9 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
         yield _taken(node, f"{node.storage}, which is a view", span)
     elif isinstance(storage, TableState) and not _is_storage_of(storage, state):
         yield _taken(node, f"{node.storage}, a table that mvbuild did not write", span)
+    elif isinstance(storage, TableState) and _is_of_another(storage, node, state):
+        help = "If it was renamed, set `previous_name:`. Otherwise drop the other one, or choose another `storage_table:`."
+        yield _taken(node, f"{node.storage}, the storage of {storage.properties[OWNER]}", span, help)
 
 
 def _is_view_of(world: World, node: ModelNode, view: ViewState) -> bool:
@@ -73,5 +77,29 @@ def _is_storage_of(storage: TableState, view: State | None) -> bool:
     return pointer in (storage.identifier.dotted, str(storage.identifier), storage.identifier.name)
 
 
-def _taken(node: ModelNode, what: str, span: Span) -> Diagnostic:
-    return error("name-collision", f"The model '{node.model.name}' would be written to {what}", span)
+def _is_of_another(storage: TableState, node: ModelNode, view: State | None) -> bool:
+    """Written by another model, and not what our view shows: the other one's view may show it."""
+    is_renamed = node.model.config.previous_name is not None
+    is_shown = isinstance(view, ViewState) and storage_name(view) == storage.identifier
+    return storage.properties.get(OWNER, node.id) != node.id and storage.of_view is None and not is_renamed and not is_shown
+
+
+def _taken(node: ModelNode, what: str, span: Span, help: str = "") -> Diagnostic:
+    return error("name-collision", f"The model '{node.model.name}' would be written to {what}", span, help=help)
+
+
+def takeovers(world: World, ids: Iterable[NodeId]) -> Iterator[Diagnostic]:
+    """A warning for each node that replaces what another project built. It may have moved here, or the project was renamed."""
+    nodes = world.graph.nodes
+    own = {id.split(".", 2)[1] for id in nodes if id.startswith(("model.", "seed."))}
+    for node in (nodes[id] for id in ids):
+        state = world.observed.states.get(node.identifier)
+        owner = state.properties.get(OWNER, "") if isinstance(state, TableState | ViewState) else ""
+        project = owner.split(".", 2)[1] if owner.count(".") > 1 else ""
+        if project and project not in own:
+            yield warning(
+                "other-project",
+                f"{node.identifier} is replaced, which the project '{project}' built",
+                node.model.file.line_span(1) if isinstance(node, ModelNode) else None,
+                help=f"If both projects are in use, rename one with `alias:` or `namespace:`. Otherwise remove {owner} there.",
+            )

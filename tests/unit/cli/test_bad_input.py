@@ -766,6 +766,37 @@ def test_a_name_that_somebody_else_has_in_the_catalog(
     assert catalog.load_table(table).metadata_location == before
 
 
+def test_the_storage_of_another_model_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay_out(tmp_path, model("{{ config(storage_table='kept') }}select 1 as id\n"))
+    catalog = embedded(tmp_path)
+    catalog.create_namespace("main")
+    catalog.create_table("main.kept", Schema(NestedField(1, "id", LongType())), properties={"mvbuild.model": "model.shop.other"})
+    outcome = call("run", tmp_path, {}, monkeypatch, capsys)
+    assert outcome.exit == 1
+    for text in ("error[name-collision]", "--> models/m.sql:1:25", "lake.main.kept, the storage of model.shop.other", "`previous_name:`"):
+        assert text in outcome.stderr
+    assert catalog.list_tables("main") == [("main", "kept")]
+
+
+@pytest.mark.parametrize(("owner", "is_said"), [("seed.other.s", True), ("seed.other.s.v2", True), ("seed.shop.s", False)])
+def test_what_another_project_built_is_replaced_with_a_warning(
+    owner: str, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay_out(tmp_path, {"mvbuild.yml": "name: shop\n", "seeds/s.csv": "id\n1\n"})
+    catalog = embedded(tmp_path)
+    catalog.create_namespace("main")
+    properties = {"mvbuild.model": owner, "mvbuild.seed.sha256": "0"}
+    catalog.create_table("main.s", Schema(NestedField(1, "id", LongType())), properties=properties)
+    planned = call("plan", tmp_path, {}, monkeypatch, capsys)
+    text = "warning[other-project]: lake.main.s is replaced, which the project 'other' built"
+    assert (text in planned.stderr) is is_said
+    assert f"Otherwise remove {owner} there." in planned.stderr or not is_said
+    assert call("run", tmp_path, {}, monkeypatch, capsys).exit == 0
+    assert "other-project" not in call("plan", tmp_path, {}, monkeypatch, capsys).stderr
+
+
 SHOWN = (
     "yaml syntax",
     "unknown key",

@@ -42,6 +42,7 @@ WRONG = {
     "a variable that is not set": "SELECT id FROM {{ var('none') }}\n",
     "an unknown setting": "{{ config(materialised='view') }} SELECT id FROM raw.orders\n",
     "a wrong setting": "{{ config(alias=5) }} SELECT id FROM raw.orders\n",
+    "an unknown group": "{{ config(group='nobody') }} SELECT id FROM raw.orders\n",
     "several of these": "SELECT v:a[0].b AS id FROM {{ ref('godo') }} JOIN {{ ref('off') }} USING (id)\n",
 }
 KINDS = ("materialized_view", "view", "ephemeral")
@@ -71,6 +72,28 @@ def test_a_run_builds_all_others(of: Shop, wrong: str, kind: str) -> None:
     is_known_to_be_ephemeral = kind == "ephemeral" and wrong != "an open tag"
     assert set(found) - GOOD == {"bad", "reader", "top"} - ({"bad"} if is_known_to_be_ephemeral else set())
     assert of.statuses("good") == {"good": "reused"}
+
+
+WRONG_BESIDE = {
+    "private-model": "{{ config(access='public') }} SELECT id FROM {{ ref('other') }}\n",
+    "bad-target-lag": "{{ config(target_lag='15m') }} SELECT id FROM {{ ref('other') }}\n",
+    "bad-config": "{{ config(dialects=['tirno']) }} SELECT id FROM raw.orders\n",
+    "unsupported-dialect": "{{ config(dialects=['trino']) }} SELECT ln(id) AS id FROM raw.orders\n",
+}
+
+
+@pytest.mark.parametrize("code", WRONG_BESIDE)
+def test_what_a_model_may_not_read_or_be_blocks_only_that_model(of: Shop, code: str) -> None:
+    settings = "access='private'" if code == "private-model" else "target_lag='1h'"
+    of.write(
+        {"models/bad.sql": WRONG_BESIDE[code], "models/other.sql": f"{{{{ config({settings}) }}}} SELECT id FROM {{{{ ref('good') }}}}\n"}
+    )
+    done = call(of, "compile")
+    assert (done.return_value, done.stderr.count("error[")) == (2, 1), done.output
+    assert f"error[{code}]" in done.stderr
+    found = of.statuses()
+    assert {model for model, status in found.items() if status == "success"} == {*GOOD, "other"}
+    assert {model for model, status in found.items() if status != "success"} == {"bad", "reader", "top"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

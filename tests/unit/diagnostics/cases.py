@@ -318,7 +318,9 @@ CASES: tuple[Case, ...] = (
 )
 
 ELSEWHERE: dict[str, str] = {
-    **dict.fromkeys(("catalog-unreachable", "catalog-error", "name-collision", "no-java", "wrong-java"), "unit/cli/test_bad_input.py"),
+    **dict.fromkeys(
+        ("catalog-unreachable", "catalog-error", "name-collision", "other-project", "no-java", "wrong-java"), "unit/cli/test_bad_input.py"
+    ),
     **dict.fromkeys(("no-branches", "unknown-branch", "branch-outdated"), "unit/cli/test_branch_commands.py"),
     **dict.fromkeys(("not-atomic", "not-published", "commit-conflict"), "unit/refresh/test_atomic.py"),
     "unreadable-metadata": "unit/cli/test_unreadable.py",

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.diagnostics import ProjectError
+from mvbuild.graph.model import Graph
 from mvbuild.graph.target_lags import target_lags
 from unit.worlds import compiled
 
 
 def lags(root: Path, *models: str, folder: str = "") -> dict[str, str | None]:
+    graph = graph_of(root, *models, folder=folder)
+    assert not graph.problems
+    return {id.rpartition(".")[2]: _minutes(lag) for id, lag in target_lags(graph).items()}
+
+
+def graph_of(root: Path, *models: str, folder: str = "") -> Graph:
     """`child<parent,parent 15m`: a model, what it reads, its lag."""
     files = {"mvbuild.yml": f"name: shop\n{folder}"}
     for model in models:
@@ -21,8 +27,7 @@ def lags(root: Path, *models: str, folder: str = "") -> dict[str, str | None]:
         config = f"{{{{ config(target_lag='{lag}') }}}}\n" if lag else ""
         reads = [f"{{{{ ref('{parent}') }}}}" for parent in parents.split(",") if parent] or ["raw.orders"]
         files[f"models/{name}.sql"] = f"{config}SELECT id FROM {' JOIN '.join(reads)}\n"
-    graph = compiled(root, files)
-    return {id.rpartition(".")[2]: _minutes(lag) for id, lag in target_lags(graph).items()}
+    return compiled(root, files)
 
 
 def _minutes(lag: timedelta | None) -> str | None:
@@ -50,7 +55,18 @@ def test_an_mv_may_be_as_far_behind_as_what_it_reads(models: tuple[str, ...], tm
 
 @pytest.mark.parametrize("models", [("a 1h", "b<a 15m"), ("a 1h", "b<a downstream", "c<b 15m"), ("a 1h", "b<a", "c<b 15m")])
 def test_an_mv_cannot_be_fresher_than_what_it_reads(models: tuple[str, ...], tmp_path: Path) -> None:
-    with pytest.raises(ProjectError) as caught:
-        lags(tmp_path, *models)
-    assert [d.code for d in caught.value.diagnostics] == ["bad-target-lag"]
-    assert "may be 1h" in caught.value.diagnostics[0].message
+    graph = graph_of(tmp_path, *models)
+    assert [d.code for d in graph.problems] == ["bad-target-lag"]
+    assert "may be 1h" in graph.problems[0].message
+    # It blocks itself and what reads it.
+    assert "model.shop.a" not in graph.blocked
+    assert models[-1].partition("<")[0] in {id.rpartition(".")[2] for id in graph.blocked}
+
+
+def test_a_model_that_does_not_compile_may_be_the_reader_of_a_downstream_mv(tmp_path: Path) -> None:
+    alone = graph_of(tmp_path / "alone", "a downstream")
+    assert "no MV reads it" in alone.problems[0].message
+    files = {"mvbuild.yml": "name: shop\n", "models/a.sql": "{{ config(target_lag='downstream') }}\nSELECT 1 AS id\n"}
+    graph = compiled(tmp_path / "broken", {**files, "models/b.sql": "SELEC id FROM {{ ref('a') }}\n"})
+    assert {id.rpartition(".")[2] for id in graph.undefined} == {"b"}
+    assert not any(d.code == "bad-target-lag" for d in graph.problems)

@@ -13,6 +13,7 @@ from mvbuild.api.refreshes import plan
 from mvbuild.diagnostics import ProjectError, warning
 from mvbuild.graph.model import Graph
 from mvbuild.plan.model import Plan
+from mvbuild.selection.grammar import terms_of
 from mvbuild.selection.select import select_all
 from mvbuild.versions.model import version_of
 from mvbuild.versions.other import opened
@@ -31,7 +32,7 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
     graph = graph_of(project)
     if graph.problems:
         raise ProjectError(graph.problems)
-    select, exclude = tuple(select), tuple(exclude)
+    select, exclude = terms_of(select), terms_of(exclude)
     chosen, warnings = select_all(graph, select, exclude, states_now(graph)) if select or exclude else (None, ())
     now, new = bound(graph), version_of(graph, "the working copy")
     with opened(graph, against) as (old, former):

@@ -23,6 +23,7 @@ from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
+from mvbuild.selection.grammar import terms_of
 from mvbuild.selection.select import select_all
 from mvbuild.selection.unsure import perhaps_selected
 
@@ -51,7 +52,7 @@ def run(
     `ends_process`, the process does nothing else, so that Spark is started for what this run reads."""
     clock = SystemClock()
     started_ms, began = clock.now_ms(), clock.monotonic()
-    select, exclude = tuple(select), tuple(exclude)
+    select, exclude = terms_of(select), terms_of(exclude)
     graph = graph_of(project)
     if prune:
         _require_whole(graph, select, exclude)

@@ -264,7 +264,9 @@ class Deltas:
         if isinstance(relation, Window):
             names = partition_columns(relation)
             if not names:
-                raise Refused("window-without-partition", "a window without PARTITION BY of plain columns", relation.values[0].expression)
+                several = "windows without a common column in PARTITION BY"
+                what = several if len(relation.values) > 1 else "a window without PARTITION BY of plain columns"
+                raise Refused("window-without-partition", what, relation.values[0].expression)
             return tuple(column(name) for name in names)
         if isinstance(relation, Distinct | SetOperation):
             return self._comparable(relation.columns)

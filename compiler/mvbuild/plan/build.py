@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 OF_OTHERS = frozenset(("upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"))
 """Reasons that only apply if the run also changes the nodes that they name."""
 
+_METADATA_TABLES = frozenset(
+    """all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files entries files history manifests
+    metadata_log_entries partitions position_deletes refs snapshots""".split()
+)
+
 
 def build_plan(
     world: World,
@@ -355,4 +360,17 @@ class _Draft:
             return error(
                 "missing-table", f"'{what}' was never built and is not selected", span, help=f"Select it too: --select +{node.model.name}"
             )
-        return error("missing-table", f"The table {name} does not exist", span)
+        return error("missing-table", f"The table {name} does not exist", span, help=_part_of_a_table(parent.identifier))
+
+
+def _part_of_a_table(name: TableIdentifier) -> str:
+    """What to write instead of Spark's names for the branches, tags and metadata tables of a table; empty for another name."""
+    *namespace, table = name.namespace
+    if not namespace:
+        return ""
+    kind, _, ref = name.name.partition("_")
+    if kind in ("branch", "tag") and ref:
+        return f"To read a {kind}, write `{'.'.join((*namespace, table))} VERSION AS OF '{ref}'`."
+    if name.name.lower() in _METADATA_TABLES:
+        return "A model cannot read metadata tables, which have no snapshots."
+    return ""

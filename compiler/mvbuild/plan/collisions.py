@@ -27,12 +27,15 @@ def collisions(world: World, node: Node) -> Iterator[Diagnostic]:
 def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
     state = world.observed.states.get(node.identifier)
     if isinstance(state, ViewState) or (isinstance(state, TableState) and not _is_of_seed(state, node)):
-        kind = "view" if isinstance(state, ViewState) else "table"
+        kind, owner = "view" if isinstance(state, ViewState) else "table", state.properties.get(OWNER)
+        what = f"the {kind} of {owner}" if owner else f"a {kind} that mvbuild did not write"
+        rename = "Rename the seed with `alias:` or `namespace:`"
+        drop = f"remove it with `mvbuild drop {node.identifier.dotted}`" if owner else "delete the file and read the existing table"
         yield error(
             "name-collision",
-            f"The seed '{node.seed.name}' would be loaded into {node.identifier}, a {kind} that mvbuild did not write",
+            f"The seed '{node.seed.name}' would be loaded into {node.identifier}, {what}",
             Span(SourceFile(node.seed.path, ""), 0, 0),
-            help="Rename the seed with `alias:` or `namespace:`, or delete the file and read the existing table.",
+            help=f"{rename}, or {drop}.",
         )
 
 

@@ -54,11 +54,16 @@ class Difference:
 Expression = Criterion | Union | Intersection | Difference
 
 
+def terms_of(given: Iterable[str]) -> tuple[str, ...]:
+    """What a caller selects: several texts, or a single one."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def union_of(texts: Iterable[str]) -> Union:
     """Spaces make a union, commas an intersection. Raises ProjectError for a text that cannot be read."""
     problems: list[Diagnostic] = []
     parts: list[Expression] = []
-    for word in (word for text in texts for word in text.split()):
+    for word in (word for text in terms_of(texts) for word in text.split()):
         try:
             parts.append(_intersection(word))
         except ProjectError as exc:

@@ -17,14 +17,14 @@ SQL = "SELECT v AS kind,\n  make_ym_interval(1) AS age,\n  named_struct('kind', 
     ("message", "condition", "place", "help"),
     [
         (
-            "Column 'age' has type interval year to month, which an MV cannot store.",
+            "Column 'age' has type interval year to month, which Iceberg cannot store.",
             "UNSTORABLE",
             "m.sql:2:26",
             "Give it a name and a type",
         ),
-        ("Column 'st.kind' has type void, which an MV cannot store.", "UNSTORABLE", "m.sql:3:33", "Give it a name and a type"),
+        ("Column 'st.kind' has type void, which Iceberg cannot store.", "UNSTORABLE", "m.sql:3:33", "Give it a name and a type"),
         ("2 columns are named 'age' or 'Age'; names must differ in more than case.", "DUPLICATE", "m.sql:2:26", "Rename one of them"),
-        ("Column 'gone' has type void, which an MV cannot store.", "UNSTORABLE", "m.sql:1:1", "Give it a name and a type"),
+        ("Column 'gone' has type void, which Iceberg cannot store.", "UNSTORABLE", "m.sql:1:1", "Give it a name and a type"),
     ],
 )
 def test_the_column_is_shown(message: str, condition: str, place: str, help: str) -> None:

@@ -476,6 +476,25 @@ def test_a_missing_table_blocks_what_reads_it(tmp_path: Path) -> None:
     by_name = {r.node.rpartition(".")[2]: r for r in result.results}
     assert {n: r.status for n, r in by_name.items()} == {"orders_clean": "error", "daily": "error", "monthly": "error", "other": "success"}
     assert by_name["orders_clean"].diagnostics[0].code == "missing-table"
+
+
+@pytest.mark.parametrize(
+    ("read", "help"),
+    [
+        ("raw.orders.branch_dev", "To read a branch, write `raw.orders VERSION AS OF 'dev'`."),
+        ("raw.orders.tag_v1", "To read a tag, write `raw.orders VERSION AS OF 'v1'`."),
+        ("raw.orders.snapshots", "A model cannot read metadata tables, which have no snapshots."),
+        ("raw.branch_dev", ""),
+        ("raw.snapshots", ""),
+    ],
+)
+def test_sparks_names_for_parts_of_a_table(tmp_path: Path, read: str, help: str) -> None:
+    of = shop(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": f"SELECT 1 AS id FROM {read}\n"})
+    (step,) = of.plan().steps
+    assert step.diagnostic is not None
+    assert step.diagnostic.code == "missing-table"
+    assert help in step.diagnostic.help
+    assert bool(help) is ("write `" in step.diagnostic.help or "metadata tables" in step.diagnostic.help)
     assert str(by_name["orders_clean"].diagnostics[0].span) == "models/orders_clean.sql:2:16"
 
 

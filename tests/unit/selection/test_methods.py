@@ -133,6 +133,13 @@ def test_tests_and_sources(graph: Graph, words: str, expected: str) -> None:
     assert names(select_all(graph, [words], [])[0], graph) == expected
 
 
+def test_a_single_text_is_a_selection(graph: Graph) -> None:
+    every = select(graph, (), ())[0]
+    (one, *_) = sorted(id.rpartition(".")[2] for id in every)
+    assert select(graph, one, ()) == select(graph, [one], ())
+    assert select(graph, (), one) == select(graph, (), [one])
+
+
 def test_what_is_excluded_takes_its_tests_along(graph: Graph) -> None:
     assert names(select_all(graph, ["m+"], ["n"])[0], graph) == "m positive"
     assert names(select_all(graph, ["m+"], ["test_type:generic"])[0], graph) == "m n positive"

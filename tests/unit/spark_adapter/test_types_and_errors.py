@@ -70,8 +70,8 @@ def test_every_problem_is_told_at_once() -> None:
         iceberg_schema(schema)
     assert str(caught.value) == (
         "2 columns are named 'a.p' or 'a.P'; names must differ in more than case. "
-        "Column 'a.P' has type void, which an MV cannot store. "
-        "Column 'b' has type interval day to second, which an MV cannot store. "
+        "Column 'a.P' has type void, which Iceberg cannot store. "
+        "Column 'b' has type interval day to second, which Iceberg cannot store. "
         "Column 'c.value' is a struct without fields, which Iceberg cannot store. "
         "Column '_pos' has a name that Iceberg reserves, and Spark cannot read a table with it."
     )

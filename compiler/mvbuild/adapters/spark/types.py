@@ -101,7 +101,7 @@ def _unstorable_type(data_type: DataType, path: str) -> Iterator[tuple[str, str]
     if kind == "struct" and not _nested(data_type):
         yield UNSTORABLE, f"Column '{path}' is a struct without fields, which Iceberg cannot store."
     elif kind not in _CONTAINERS and _name(data_type) not in _PRIMITIVES:
-        yield UNSTORABLE, f"Column '{path}' has type {data_type.simpleString()}, which an MV cannot store."
+        yield UNSTORABLE, f"Column '{path}' has type {data_type.simpleString()}, which Iceberg cannot store."
 
 
 def _duplicates(struct: StructType, path: str) -> Iterator[tuple[str, str]]:

@@ -476,6 +476,18 @@ def test_a_missing_table_blocks_what_reads_it(tmp_path: Path) -> None:
     by_name = {r.node.rpartition(".")[2]: r for r in result.results}
     assert {n: r.status for n, r in by_name.items()} == {"orders_clean": "error", "daily": "error", "monthly": "error", "other": "success"}
     assert by_name["orders_clean"].diagnostics[0].code == "missing-table"
+    assert str(by_name["orders_clean"].diagnostics[0].span) == "models/orders_clean.sql:2:16"
+
+
+def test_a_seed_in_place_of_a_view_says_how_to_remove_the_view(tmp_path: Path) -> None:
+    of = shop(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": "{{ config(materialized='view') }} SELECT id FROM raw.orders\n"})
+    assert of.run().ok
+    (of.root / "models/m.sql").unlink()
+    of.write({"seeds/m.csv": "id\n1\n"})
+    (step,) = of.plan().steps
+    assert step.diagnostic is not None
+    assert step.diagnostic.message == "The seed 'm' would be loaded into lake.main.m, the view of model.shop.m"
+    assert "`mvbuild drop main.m`" in step.diagnostic.help
 
 
 @pytest.mark.parametrize(
@@ -495,7 +507,6 @@ def test_sparks_names_for_parts_of_a_table(tmp_path: Path, read: str, help: str)
     assert step.diagnostic.code == "missing-table"
     assert help in step.diagnostic.help
     assert bool(help) is ("write `" in step.diagnostic.help or "metadata tables" in step.diagnostic.help)
-    assert str(by_name["orders_clean"].diagnostics[0].span) == "models/orders_clean.sql:2:16"
 
 
 def test_selecting_one_mv_leaves_its_stale_upstream_alone(made: Shop) -> None:

@@ -80,8 +80,9 @@ def run(
         with suppress(ProjectError):  # the interrupt is what the command ends with
             write_artifacts(planned.world.graph, done, arguments=arguments)
         raise
-    unsure = perhaps_selected(graph, (*select, *exclude), {step.node for step in planned.steps})
-    result = _with_notes(planned, result, tuple(unsure))
+    unsure = tuple(perhaps_selected(graph, (*select, *exclude), {step.node for step in planned.steps}))
+    result = _with_notes(planned, result, unsure)
+    arguments = {**arguments, "is_unsure": bool(unsure)}
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
     # Include the time before the first step, above all the start of Spark.

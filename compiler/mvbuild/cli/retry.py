@@ -31,11 +31,13 @@ def command(options: Options, threads: int | None) -> int:
 
     last = _last_run(options)
     statuses = {result.get("status") for result in last.get("results", ()) if not _waits(result)}
-    select = [word for status, word in _AGAIN.items() if status in statuses]
-    if not select:
+    select, exclude = [word for status, word in _AGAIN.items() if status in statuses], ()
+    arguments = last.get("args", {})
+    if arguments.get("is_unsure"):  # a model that did not compile may belong to what was selected
+        select, exclude = arguments.get("select", ()), arguments.get("exclude", ())
+    elif not select:
         say("Nothing failed in the last run.")
         return 0
-    arguments = last.get("args", {})
     again = replace(
         options,
         target=options.target or arguments.get("target"),
@@ -46,6 +48,7 @@ def command(options: Options, threads: int | None) -> int:
     return execute(
         again,
         select=select,
+        exclude=exclude,
         threads=threads,
         full_refresh=bool(arguments.get("full_refresh")),
         fail_fast=bool(arguments.get("fail_fast")),

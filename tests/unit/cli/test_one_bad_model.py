@@ -317,6 +317,18 @@ def test_a_selection_that_may_have_lost_a_model_is_no_success(of: Shop) -> None:
         assert "may belong to the selection do not compile: 'bad'" in call(of, "run", "--select", "good+").stderr
 
 
+def test_a_retry_takes_the_selection_again_that_may_have_lost_a_model(of: Shop) -> None:
+    model = "{{ config(tags=['daily']) }}\nSELECT id FROM {{ ref('good') }}\n"
+    of.write({"models/bad.sql": model}).run()
+    of.write({"models/bad.sql": "{% if true %}" + model})
+    assert call(of, *"run --select tag:daily --exclude beside".split()).return_value == 1
+    of.write({"models/bad.sql": model})
+    again = call(of, "retry")
+    assert again.return_value == 0
+    assert "REUSED=1 TOTAL=1" in unstyle(again.output)
+    assert "Nothing failed in the last run." in unstyle(call(of, "retry").output)
+
+
 def test_a_broken_contract_of_an_ephemeral_model_blocks_what_has_its_query(of: Shop) -> None:
     contract = "models: [{name: eph, config: {contract: enforced}, columns: [{name: key, data_type: bigint}]}]\n"
     of.write({"models/eph.sql": "{{ config(materialized='ephemeral') }} SELECT id FROM raw.orders\n", "models/eph.yml": contract})

@@ -111,9 +111,11 @@ def _built(opened: Opened, env: Mapping[str, str], inline: str | None = None) ->
             parsed = parse_project(project, env=env, workers=workers)
         finally:
             project.cache.save()
-    graph = build(project, parsed)
-    graph = _with_representations(graph)
-    exposures_of(graph)  # what is wrong in them is an error of the project
+    graph = _with_representations(build(project, parsed))
+    try:
+        exposures_of(graph)  # what is wrong in them is an error of the project
+    except ProjectError as exc:
+        raise ProjectError((*graph.problems, *exc.diagnostics)) from None
     return graph
 
 

@@ -329,6 +329,14 @@ def test_a_retry_takes_the_selection_again_that_may_have_lost_a_model(of: Shop) 
     assert "Nothing failed in the last run." in unstyle(call(of, "retry").output)
 
 
+def test_a_wrong_exposure_hides_no_other_error(of: Shop) -> None:
+    exposure = "exposures: [{name: board, type: dashboard, owner: {name: Ada}, depends_on: [ref('godo')]}]\n"
+    break_it(of).write({"models/board.yml": exposure})
+    said = unstyle(call(of, "compile").stderr)
+    assert "models/bad.sql:2:11" in said
+    assert "models/board.yml:1:" in said
+
+
 def test_a_broken_contract_of_an_ephemeral_model_blocks_what_has_its_query(of: Shop) -> None:
     contract = "models: [{name: eph, config: {contract: enforced}, columns: [{name: key, data_type: bigint}]}]\n"
     of.write({"models/eph.sql": "{{ config(materialized='ephemeral') }} SELECT id FROM raw.orders\n", "models/eph.yml": contract})

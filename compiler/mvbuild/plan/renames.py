@@ -99,6 +99,8 @@ def _claims(world: World) -> dict[TableIdentifier, list[str]]:
     """Which models were not renamed yet, or may not have been, because what they are called now is not known."""
     claims: dict[TableIdentifier, list[str]] = {}
     for node in world.graph.models:
+        if node.id in world.settled:  # by its name
+            continue
         old = former_name(node) if node.materialized != "ephemeral" else None
         if old is not None and (node.identifier not in world.observed.states or not node.model.knows_settings):
             claims.setdefault(old, []).append(node.model.name)

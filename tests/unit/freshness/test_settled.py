@@ -24,6 +24,7 @@ from mvbuild.adapters.iceberg.sql import open_database
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.sessions import catalog_of, observed
 from mvbuild.cache import keys, store
+from mvbuild.graph import graph_cache
 from mvbuild.plan.model import Plan
 from unit.imports import COMPILER
 from unit.worlds import PROJECT, append, base_table, shop, write_project
@@ -106,6 +107,17 @@ def test_a_second_command_reads_no_metadata_file(root: Path, reads: list[str]) -
     assert settled(root) == REUSED.keys()
     assert actions(root) == REUSED
     assert reads == []
+
+
+def test_a_run_with_nothing_to_do_reads_no_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand of them would take longer than everything else."""
+    api.run(root, ends_process=True)
+    models: list[str] = []
+    parse_model = graph_cache.parse_model
+    monkeypatch.setattr(graph_cache, "parse_model", lambda file, templates: models.append(file.name) or parse_model(file, templates))
+    result = api.run(root, ends_process=True)
+    assert {one.status for one in result.results} == {"reused"}
+    assert models == []
 
 
 def test_a_command_that_needs_a_state_after_all_has_it(root: Path) -> None:

@@ -102,7 +102,7 @@ def takeovers(world: World, ids: Iterable[NodeId]) -> Iterator[Diagnostic]:
         if project and project not in own:
             yield warning(
                 "other-project",
-                f"{node.identifier} is replaced, which the project '{project}' built",
+                f"The project '{project}' built {node.identifier}, and this project replaces it",
                 node.model.file.line_span(1) if isinstance(node, ModelNode) else None,
                 help=f"If both projects are in use, rename one with `alias:` or `namespace:`. Otherwise remove {owner} there.",
             )

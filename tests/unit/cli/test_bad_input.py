@@ -790,7 +790,7 @@ def test_what_another_project_built_is_replaced_with_a_warning(
     properties = {"mvbuild.model": owner, "mvbuild.seed.sha256": "0"}
     catalog.create_table("main.s", Schema(NestedField(1, "id", LongType())), properties=properties)
     planned = call("plan", tmp_path, {}, monkeypatch, capsys)
-    text = "warning[other-project]: lake.main.s is replaced, which the project 'other' built"
+    text = "warning[other-project]: The project 'other' built lake.main.s, and this project replaces it"
     assert (text in planned.stderr) is is_said
     assert f"Otherwise remove {owner} there." in planned.stderr or not is_said
     assert call("run", tmp_path, {}, monkeypatch, capsys).exit == 0

@@ -18,7 +18,7 @@ import click
 from mvbuild import __version__
 from mvbuild.cli.dbt_options import INSTEAD
 from mvbuild.cli.modes import is_debug
-from mvbuild.cli.options import output_options
+from mvbuild.cli.options import REPORTED, output_options
 from mvbuild.cli.pipes import outlive_readers
 
 if TYPE_CHECKING:
@@ -212,7 +212,10 @@ def _explain(exc: Exception) -> int:
     if isinstance(exc, click.ClickException):
         return report([_misuse(exc)])
     if isinstance(exc, ProjectError):
-        return report(exc.diagnostics)
+        # What the project itself was wrong in was reported when it was read.
+        context = click.get_current_context(silent=True)
+        already = context.meta.get(REPORTED, ()) if context else ()
+        return report(d for d in exc.diagnostics if d not in already) or 2
     if isinstance(exc, CatalogError):
         return report([error("catalog-unreachable" if exc.unreachable else "catalog-error", str(exc))])
     if isinstance(exc, EngineError):

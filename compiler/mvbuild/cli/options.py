@@ -49,7 +49,9 @@ class Options:
             resource_types=remembered().get(_TYPES, RESOURCE_TYPES),
             inline=inline,
         )
-        report((*graph.problems, *graph.warnings))
+        problems = (*graph.problems, *graph.warnings)
+        report(problems)
+        click.get_current_context().meta[REPORTED] = problems
         if warnings_are_errors() and graph.warnings:
             raise click.exceptions.Exit(2)
         store = stores_failures()
@@ -160,6 +162,8 @@ def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
         yield arg
 
 
+REPORTED = "mvbuild.reported"
+"""The diagnostics of the project that the command has printed."""
 _STATE, _LIST, _TYPES = "mvbuild.state", "mvbuild.list", "mvbuild.resource_types"
 _STORE, _INDIRECT = "mvbuild.store_failures", "mvbuild.indirect_selection"
 

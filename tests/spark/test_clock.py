@@ -28,11 +28,11 @@ QUERIES = {
     "by_customer": """SELECT customer_id, count(*) AS n, sum(amount) AS total, count(amount) AS counted,
         sum(CASE WHEN order_date >= current_date() - INTERVAL 7 DAYS THEN amount END) AS week,
         count(CASE WHEN order_date >= current_date() - INTERVAL 7 DAYS THEN amount END) AS in_week
-        FROM raw.orders WHERE order_date BETWEEN date_sub(current_date(), 30) AND to_date(now()) GROUP BY customer_id""",
-    "ages": "SELECT order_id, datediff(current_date, order_date) AS age FROM raw.orders WHERE order_id % 5 = 0",
+        FROM raw.orders WHERE order_date BETWEEN date_sub(now(), 30) AND to_date(now()) GROUP BY customer_id""",
+    "ages": "SELECT order_id, datediff(now(), order_date) AS age FROM raw.orders WHERE order_id % 5 = 0",
     "this_month": "SELECT order_id FROM raw.orders WHERE order_date >= trunc(current_date, 'MM')",
     "all_customers": """SELECT c.customer_id, count(o.order_id) AS orders FROM (SELECT DISTINCT customer_id FROM raw.orders) AS c
-        LEFT JOIN raw.orders AS o ON o.customer_id = c.customer_id AND o.order_date > current_date - 7 GROUP BY c.customer_id""",
+        LEFT JOIN raw.orders AS o ON o.customer_id = c.customer_id AND o.order_date > now()::date - 7 GROUP BY c.customer_id""",
     "per_day": """SELECT customer_id, count(*) AS n, sum(amount) AS total, count(amount) AS counted,
         sum(amount) / datediff(current_date, DATE '2026-01-01') AS per_day FROM raw.orders GROUP BY customer_id""",
     "not_needed": "SELECT customer_id, count(*) AS n FROM (SELECT customer_id, current_date AS day FROM raw.orders) GROUP BY customer_id",
@@ -76,7 +76,7 @@ def shop(project: MakeProject, clock: Clock) -> Project:
 
 def expected(shop: Project, model: str, day: date) -> Counter[str]:
     text = QUERIES[model].replace("raw.", "lake.raw.")
-    for read in ("trunc(current_date, 'MM')", "to_date(now())", "current_date()", "current_date"):
+    for read in ("trunc(current_date, 'MM')", "to_date(now())", "now()::date", "now()", "current_date()", "current_date"):
         text = text.replace(read, f"DATE '{day.replace(day=1) if 'MM' in read else day}'")
     return shop.bag(text)
 

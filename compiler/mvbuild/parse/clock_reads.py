@@ -32,6 +32,16 @@ _UNITS_OF_DAY = {
 }
 """Spark's names of the units that `trunc` knows."""
 _UNITS = {**_UNITS_OF_DAY, "day": "day", "dd": "day", "hour": "hour", "minute": "minute"}
+_OF_THE_DAY = frozenset(
+    "year quarter month day dayofmonth dayofweek dayofyear weekday weekofyear dayname monthname"
+    " add_months date_add date_sub dateadd datediff date_diff last_day next_day trunc".split()
+)
+"""Functions for whose first argument Spark makes a date of a time."""
+_OF_TWO_DAYS = frozenset(("datediff", "date_diff"))
+_FIELDS_OF_DAY = frozenset(("year", "quarter", "month", "week", "day", "dayofweek", "dow", "doy"))
+"""What `extract` may take of a time without its hours."""
+_LETTERS_OF_DAY = frozenset("GyMLdDEQq")
+"""Letters of a format that stand for a part of the date."""
 _MAYBE = re.compile(r"\b(?:current_date|curdate|now|current_timestamp)\b", re.IGNORECASE)
 _STANDS_FOR = "mvbuild_clock"
 _TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER)
@@ -102,7 +112,16 @@ _Found = tuple[int, str, bool]
 
 
 def _word(tokens: Sequence[Token], at: int) -> str:
-    return tokens[at].text.lower() if at < len(tokens) and tokens[at].token_type not in _TEXTS else ""
+    return tokens[at].text.lower() if 0 <= at < len(tokens) and tokens[at].token_type not in _TEXTS else ""
+
+
+def _function(tokens: Sequence[Token], at: int) -> str:
+    """The name of a function of Spark's own."""
+    return "" if at and _is(tokens, at - 1, TokenType.DOT) else _word(tokens, at)
+
+
+def _is(tokens: Sequence[Token], at: int, kind: TokenType) -> bool:
+    return at < len(tokens) and tokens[at].token_type == kind
 
 
 def _constant(tokens: Sequence[Token], at: int, word: str, *, may_be_bare: bool) -> tuple[int, bool] | None:
@@ -134,8 +153,50 @@ def _day_of_now(tokens: Sequence[Token], at: int) -> _Found | None:
     return (end, DAY, found[1]) if tuple(_word(tokens, one) for one in range(found[0], end)) == rest else None
 
 
+def _now_as_date(tokens: Sequence[Token], at: int) -> _Found | None:
+    """`now()::date`."""
+    found = _now(tokens, at)
+    is_cast = found is not None and _is(tokens, found[0], TokenType.DCOLON) and _word(tokens, found[0] + 1) == "date"
+    return (found[0] + 2, DAY, found[1]) if found and is_cast else None
+
+
+def _now_for_its_day(tokens: Sequence[Token], at: int) -> _Found | None:
+    """`now()` where only its day counts, as in `date_sub(now(), 7)`, `extract(year FROM now())` and `date_format(now(), 'yyyyMM')`."""
+    found = _now(tokens, at)
+    if found is None:
+        return None
+    before, after = _word(tokens, at - 1), _word(tokens, found[0])
+    function = _function(tokens, at - 2)
+    if before == "(" and function == "date_format":
+        counts = after == "," and _has_only_days(tokens, found[0] + 1)
+    elif before == "(":
+        counts = function in _OF_THE_DAY and after in (",", ")")
+    elif before == "from":
+        counts = _word(tokens, at - 4) == "extract" and _word(tokens, at - 2) in _FIELDS_OF_DAY and after == ")"
+    else:
+        counts = before == "," and after == ")" and _is_second_of_two(tokens, at)
+    return (found[0], DAY, found[1]) if counts else None
+
+
+def _has_only_days(tokens: Sequence[Token], at: int) -> bool:
+    is_whole = _is(tokens, at, TokenType.STRING) and _word(tokens, at + 1) == ")"
+    return is_whole and {letter for letter in tokens[at].text if letter.isalpha()} <= _LETTERS_OF_DAY
+
+
+def _is_second_of_two(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the last argument, at `at`, is the second one of a difference in days; with a unit before, it is the third one."""
+    depth = commas = 0
+    for one in range(at - 1, 0, -1):
+        word = _word(tokens, one)
+        if word == "(" and not depth:
+            return commas == 1 and _function(tokens, one - 1) in _OF_TWO_DAYS
+        depth += (word in (")", "]")) - (word in ("(", "["))
+        commas += word == "," and not depth
+    return False
+
+
 def _any_day(tokens: Sequence[Token], at: int) -> _Found | None:
-    return _day(tokens, at) or _day_of_now(tokens, at)
+    return _day(tokens, at) or _day_of_now(tokens, at) or _now_as_date(tokens, at)
 
 
 def _truncated_time(tokens: Sequence[Token], at: int) -> _Found | None:
@@ -144,15 +205,15 @@ def _truncated_time(tokens: Sequence[Token], at: int) -> _Found | None:
         return None
     unit, now = _unit(tokens, at + 2, _UNITS), _now(tokens, at + 4)
     day = _any_day(tokens, at + 4)
-    inner = (*now, "") if now else (day[0], day[2], "day") if day else None
+    inner = (day[0], day[2], "day") if day else (*now, "") if now else None
     if unit is None or inner is None or (inner[2] and unit in ("hour", "minute")) or _word(tokens, inner[0]) != ")":
         return None
     return inner[0] + 1, f"{TIME}.{unit}", inner[1]
 
 
 def _truncated_day(tokens: Sequence[Token], at: int) -> _Found | None:
-    """`trunc(current_date, 'MM')`."""
-    found = _any_day(tokens, at + 2) if _word(tokens, at) == "trunc" and _word(tokens, at + 1) == "(" else None
+    """`trunc(current_date, 'MM')`, `trunc(now(), 'MM')`."""
+    found = _any_day(tokens, at + 2) or _now_for_its_day(tokens, at + 2) if _word(tokens, at) == "trunc" and _word(tokens, at + 1) == "(" else None
     if found is None or _word(tokens, found[0]) != "," or _word(tokens, found[0] + 2) != ")":
         return None
     unit = _unit(tokens, found[0] + 1, _UNITS_OF_DAY)
@@ -160,11 +221,17 @@ def _truncated_day(tokens: Sequence[Token], at: int) -> _Found | None:
 
 
 def _unit(tokens: Sequence[Token], at: int, units: Mapping[str, str]) -> str | None:
-    is_text = at < len(tokens) and tokens[at].token_type == TokenType.STRING
-    return units.get(tokens[at].text.lower()) if is_text else None
+    return units.get(tokens[at].text.lower()) if _is(tokens, at, TokenType.STRING) else None
 
 
-_PATTERNS: Sequence[Callable[[Sequence[Token], int], _Found | None]] = (_truncated_time, _truncated_day, _day_of_now, _day)
+_PATTERNS: Sequence[Callable[[Sequence[Token], int], _Found | None]] = (
+    _truncated_time,
+    _truncated_day,
+    _day_of_now,
+    _now_as_date,
+    _now_for_its_day,
+    _day,
+)
 
 
 def _can_be_replaced(sql: str, reads: Sequence[ClockRead]) -> bool:

@@ -1,4 +1,4 @@
-"""MVs with grouping sets, PIVOT and windows of time on real tables: each change is followed without a full refresh, and the rows are Spark's."""
+"""MVs with grouping sets, PIVOT, windows of time and sessions on real tables: each change is followed without a full refresh, and the rows are Spark's."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ QUERIES: Mapping[str, str] = {
     "sliding": "SELECT window.start, window.end, count(*) AS n FROM raw.sales GROUP BY window(at, '1 hour', '20 minutes', '5 minutes')",
     "window_of_rows": "SELECT id, window(at, '1 day').start AS day FROM raw.sales",
     "hours_without_zone": "SELECT window(local, '2 hours').end AS ended, max(v) AS m FROM raw.sales GROUP BY window(local, '2 hours')",
+    "sessions": "SELECT place, session_window(at, '20 minutes').start AS begun, count(*) AS n, sum(v) AS s FROM raw.sales GROUP BY place, session_window(at, '20 minutes')",
+    "sessions_below": (
+        "SELECT p, count(*) AS visits, max(w.end) AS last FROM (SELECT upper(place) AS p, session_window(at, '30 minutes') AS w, min(v) AS low "
+        "FROM raw.sales WHERE k IS NOT NULL GROUP BY ALL HAVING count(*) > 1) AS s GROUP BY p"
+    ),
+    "sessions_without_zone": "SELECT k, session_window.end AS ended, count(place) AS c FROM (SELECT k, place, CASE WHEN id % 2 = 0 THEN local ELSE TIMESTAMP_NTZ '2026-01-20 10:14:00' END AS at FROM raw.sales) GROUP BY k, session_window(at, '10 minutes')",
 }
 ROW = (
     "CAST(id AS BIGINT), CAST(id % 2 AS INT), CASE WHEN id % 7 > 0 THEN CAST(id % 4 AS INT) END, "

@@ -21,6 +21,10 @@ CHILD_VIEW_VERSION = "iceberg.child.view.version."
 OWNER = "mvbuild.model"
 """On every view and storage table that mvbuild writes: the model's unique id. Not part of the specification."""
 
+TARGET_NAMESPACE = "mvbuild.target-namespace"
+"""On every view that mvbuild writes: the namespace of the target that it was written for. Another target of the same project may have its
+own views in the catalog. Not part of the specification."""
+
 REFRESH_SNAPSHOT = "mvbuild.refresh.snapshot-id"
 """The storage snapshot that the record describes. Not part of the specification: it shows whether another writer changed the storage."""
 INDIRECT = "mvbuild.record.indirect"

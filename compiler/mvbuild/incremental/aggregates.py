@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Item, Relation, column, names_in
+from mvbuild.incremental.algebra import Item, Relation, column, names_in
 from mvbuild.incremental.building import Building
 from mvbuild.incremental.functions import called, is_aggregate, is_scalar, unwrapped
 from mvbuild.incremental.grouping_sets import Grouping
@@ -32,7 +32,7 @@ def aggregated(building: Building, scope: Scope, grouping: Grouping, written: Se
             subqueries.append((at, marker, found.this))
             found.replace(known(marker))
         results.append(_over(building, resolved(holder.this, scope), grouping, values))
-    made: Relation = Aggregate(grouping.relation, grouping.keys, tuple(values))
+    made: Relation = grouping.aggregate(values)
     for at, marker, subquery in subqueries:
         made, scalar = building.scalar(building, made, subquery, scope.below)
         results[at] = replaced(results[at], marker, scalar)

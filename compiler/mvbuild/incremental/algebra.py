@@ -193,6 +193,24 @@ class Aggregate(_Unary):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Sessions(_Unary):
+    """GROUP BY with session_window(): the sessions of all rows with the same `keys`, and a row for each. Which rows are one session depends
+    on the others with these keys. Rows without a time are in none."""
+
+    keys: tuple[Item, ...]
+    """Of GROUP BY, without the session."""
+    session: Item
+    """The column with start and end, and session_window() over the columns below."""
+    values: tuple[Item, ...]
+    loose: bool = False
+    """A key may be a float, as in `Aggregate`."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(item.name for item in (*self.keys, self.session, *self.values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Pivot(Project):
     """PIVOT: the columns of an `Aggregate` with a value for each case and function."""
 
@@ -316,7 +334,23 @@ class Limit(_Unary):
     offset: exp.Expr | None
 
 
-Relation = Scan | Ref | OneRow | Project | Filter | Join | Scalar | Aggregate | Window | Explode | Union | Distinct | SetOperation | Limit
+Relation = (
+    Scan
+    | Ref
+    | OneRow
+    | Project
+    | Filter
+    | Join
+    | Scalar
+    | Aggregate
+    | Sessions
+    | Window
+    | Explode
+    | Union
+    | Distinct
+    | SetOperation
+    | Limit
+)
 
 
 def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
@@ -341,7 +375,7 @@ def with_part(relation: Relation, old: Relation, new: Relation) -> Relation:
 
 def is_loose(relation: Relation) -> bool:
     """Whether it takes rows for equal that some functions of a float distinguish."""
-    return isinstance(relation, Aggregate | Distinct | Window | SetOperation) and relation.loose
+    return isinstance(relation, Aggregate | Sessions | Distinct | Window | SetOperation) and relation.loose
 
 
 def bottom_of(relation: Relation) -> Relation:

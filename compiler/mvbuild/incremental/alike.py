@@ -22,6 +22,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -61,8 +62,9 @@ class _Marking:
             return relation, {**types[0], relation.name: types[1].get(value)}
         if isinstance(relation, Project):
             return relation, self._computed(relation.items, types[0])
-        if isinstance(relation, Aggregate):
-            made = self._computed((*relation.keys, *relation.values), types[0])
+        if isinstance(relation, Aggregate | Sessions):
+            session = (relation.session,) if isinstance(relation, Sessions) else ()
+            made = self._computed((*relation.keys, *session, *relation.values), types[0])
             return replace(relation, loose=_may_be_float(made[item.name] for item in relation.keys)), made
         if isinstance(relation, Distinct):
             return replace(relation, loose=_may_be_float(types[0].get(name) for name in relation.columns)), types[0]

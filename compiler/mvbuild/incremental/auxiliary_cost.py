@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Relation, Scan, Window, bottom_of, leaves, walk
+from mvbuild.incremental.algebra import Aggregate, Relation, Scan, Sessions, Window, bottom_of, leaves, walk
 from mvbuild.incremental.choose import Question, cheapest_of
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
@@ -115,7 +115,7 @@ def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storag
 def _ungrouped(relation: Relation) -> Relation:
     """What is below its aggregate or window: how many groups there are, and how many rows the first of each, is unknown."""
     found = bottom_of(relation)
-    return found.child if isinstance(found, Aggregate | Window) else relation
+    return found.child if isinstance(found, Aggregate | Sessions | Window) else relation
 
 
 def _table_of_keys(relation: Relation) -> int | None:

@@ -22,6 +22,7 @@ from mvbuild.incremental.algebra import (
     Limit,
     Project,
     Relation,
+    Sessions,
     Window,
     column,
     conjunction,
@@ -146,8 +147,10 @@ def expressions_of(relation: Relation) -> Iterator[exp.Expr]:
         yield from (item.expression for item in relation.items)
     elif isinstance(relation, Join):
         yield from conjuncts(relation.on)
-    elif isinstance(relation, Aggregate):
+    elif isinstance(relation, Aggregate | Sessions):
         yield from (item.expression for item in (*relation.keys, *relation.values))
+        if isinstance(relation, Sessions):
+            yield relation.session.expression
     elif isinstance(relation, Window):
         yield from (item.expression for item in relation.values)
     elif isinstance(relation, Explode):

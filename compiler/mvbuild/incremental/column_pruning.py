@@ -19,6 +19,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -53,9 +54,10 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
         return replace(relation, left=left, right=right)
     if isinstance(relation, Scalar):
         return replace(relation, child=pruned(relation.child, needed - {relation.name}), subquery=pruned(relation.subquery))
-    if isinstance(relation, Aggregate):
+    if isinstance(relation, Aggregate | Sessions):
         values = tuple(i for i in relation.values if i.name in needed)
-        child = pruned(relation.child, _names(i.expression for i in (*relation.keys, *values)))
+        session = (relation.session,) if isinstance(relation, Sessions) else ()
+        child = pruned(relation.child, _names(i.expression for i in (*relation.keys, *session, *values)))
         return replace(relation, child=child, values=values)
     if isinstance(relation, Window):
         values = tuple(i for i in relation.values if i.name in needed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Union, names_in, walk
+from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Relation, Scan, Sessions, SetOperation, Union, names_in, walk
 
 
 def compared_columns(root: Relation) -> dict[int, frozenset[str]]:
@@ -33,7 +33,7 @@ def _conditions(node: Relation) -> tuple[exp.Expr | None, ...]:
 
 def _below(node: Relation, names: set[str]) -> set[str]:
     """The names below an operator that these names of its result come from."""
-    if isinstance(node, Project | Aggregate):
+    if isinstance(node, Project | Aggregate | Sessions):
         items = node.items if isinstance(node, Project) else node.keys
         return {name for item in items if item.name in names for name in names_in(item.expression)}
     if isinstance(node, Union | SetOperation):

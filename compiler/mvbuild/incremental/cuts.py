@@ -37,6 +37,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     Window,
     bottom_of,
     column,
@@ -190,10 +191,10 @@ class _Cutter:
             return relation
         if isinstance(relation, Project | Filter):
             unsteady = bottom_of(relation)
-            if isinstance(unsteady, Aggregate | Window) and is_unsteady(unsteady, self.shape.types) is not None:
+            if isinstance(unsteady, Aggregate | Sessions | Window) and is_unsteady(unsteady, self.shape.types) is not None:
                 return projected(self._kept(_chain(relation, self._inside(unsteady))), relation.columns)
             return with_children(relation, (self.below(relation.child, of_all_rows=of_all_rows),))
-        if isinstance(relation, Aggregate | Window) and is_unsteady(relation, self.shape.types) is not None:
+        if isinstance(relation, Aggregate | Sessions | Window) and is_unsteady(relation, self.shape.types) is not None:
             return self._kept(self._inside(relation))
         if isinstance(relation, Aggregate) and (of_all_rows or self.keeps_groups or not relation.keys):
             before = len(self.cuts)
@@ -210,7 +211,8 @@ class _Cutter:
             return replace(relation, child=self._limited(relation.child))
         if isinstance(relation, Aggregate):
             of_all_rows = False
-        if isinstance(relation, Scalar) or (isinstance(relation, Window) and not partition_columns(relation)):
+        of_all = isinstance(relation, Window) and not partition_columns(relation)
+        if isinstance(relation, Scalar) or of_all or (isinstance(relation, Sessions) and not relation.keys):
             of_all_rows = True
         return with_children(relation, tuple(self.below(child, of_all_rows=of_all_rows) for child in relation.children))
 
@@ -365,7 +367,7 @@ def _chain(relation: Relation, bottom: Relation) -> Relation:
     keys: tuple[str, ...] = ()
     if isinstance(unsteady, Window):
         keys = partition_columns(unsteady)
-    elif isinstance(unsteady, Aggregate):
+    elif isinstance(unsteady, Aggregate | Sessions):
         keys = tuple(item.name for item in unsteady.keys)
     taken = {item.name for item in relation.items}
     more = tuple(Item(name, column(name)) for name in keys if name not in shown and name not in taken and name in inner.columns)

@@ -28,6 +28,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -257,9 +258,10 @@ class Deltas:
 
     def local_keys(self, relation: Relation) -> tuple[exp.Expr, ...]:
         """Expressions over the columns of the relation such that each of its rows depends only on rows below with the same values."""
-        if isinstance(relation, Aggregate):
+        if isinstance(relation, Aggregate | Sessions):
             if not relation.keys:
-                raise Refused("global-aggregate", "an aggregate without GROUP BY depends on every row")
+                what = "sessions without another key depend" if isinstance(relation, Sessions) else "an aggregate without GROUP BY depends"
+                raise Refused("global-aggregate", f"{what} on every row")
             return tuple(column(item.name) for item in relation.keys)
         if isinstance(relation, Window):
             names = partition_columns(relation)
@@ -325,7 +327,7 @@ class Deltas:
             return self.changed_keys(relation.child, items)
         if is_loose(relation) and not all(isinstance(i.expression, exp.Column) for i in items):
             return tuple(Project(part, items) for part in self.of(relation).all)
-        if isinstance(relation, Aggregate) and names <= {i.name for i in relation.keys}:
+        if isinstance(relation, Aggregate | Sessions) and names <= {i.name for i in relation.keys}:
             return self.changed_keys(relation.child, _through(items, relation.keys))
         if isinstance(relation, Window) and names <= set(partition_columns(relation)):
             return self.changed_keys(relation.child, items)

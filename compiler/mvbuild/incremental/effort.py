@@ -26,6 +26,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -123,7 +124,7 @@ class Estimator:
                 return Flow(0, below.of, 0)
             cost = below.cost + below.tested * _conditions(parts)
             return Flow(below.rows * _share(parts), below.of, cost, below.scanned, below.expected)
-        if isinstance(relation, Aggregate):
+        if isinstance(relation, Aggregate | Sessions):
             cost = below.cost + below.rows * (GROUP + FUNCTION * len(relation.values))
             rows = below.rows / 4 if relation.keys else 1.0
             moved = rows * SHUFFLE if rows > SMALL else 0.0

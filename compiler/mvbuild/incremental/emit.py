@@ -24,6 +24,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     TimeWindow,
     Union,
@@ -173,6 +174,11 @@ class _Emitter:
         group = exp.Group(expressions=keys, grouping_sets=[exp.GroupingSets(expressions=sets)])
         return _select([*items, *_items(node.values)], self.derived(source), group=group)
 
+    def sessions(self, node: Sessions) -> exp.Expr:
+        keys = [*node.keys, node.session]
+        group = exp.Group(expressions=[item.expression.copy() for item in keys])
+        return _select(_items((*keys, *node.values)), self.derived(node.child), group=group)
+
     def window(self, node: Window) -> exp.Expr:
         return self._over(node.child, node.child.columns, *_items(node.values))
 
@@ -308,6 +314,7 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Join: _Emitter.join,
     Scalar: _Emitter.scalar,
     Aggregate: _Emitter.aggregate,
+    Sessions: _Emitter.sessions,
     Window: _Emitter.window,
     Explode: _Emitter.explode,
     Unpivot: _Emitter.unpivot,

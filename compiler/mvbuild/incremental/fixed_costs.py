@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Ref, Relation, Scan, SetOperation, Window, walk
+from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Ref, Relation, Scan, Sessions, SetOperation, Window, walk
 from mvbuild.incremental.statements import Difference
 
-_OPERATORS = (Aggregate, Distinct, Join, SetOperation, Window)
+_OPERATORS = (Aggregate, Distinct, Join, Sessions, SetOperation, Window)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ would need another number, and are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Expand, Explode, Item, Relation, column
+from mvbuild.incremental.algebra import Aggregate, Expand, Explode, Item, Relation, Sessions, column
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.syntax import require, unsupported
@@ -33,6 +33,14 @@ class Grouping:
     written: tuple[exp.Expr, ...] = ()
     identifier: str = ""
     """The column with the number of the grouping set; empty without grouping sets."""
+    session: Item | None = None
+    """The key that is a session."""
+
+    def aggregate(self, values: Sequence[Item]) -> Aggregate | Sessions:
+        if self.session is None:
+            return Aggregate(self.relation, self.keys, tuple(values))
+        others = tuple(key for key in self.keys if key.name != self.session.name)
+        return Sessions(self.relation, others, self.session, tuple(values))
 
     def value(self, node: exp.Expr) -> exp.Expr | None:
         """What an expression in SELECT or HAVING is in the result of the aggregate; None if it is neither a key nor grouping()."""
@@ -143,6 +151,14 @@ def grouping(
     if len(set(places)) < len(places):
         raise Refused("unsupported-operator", "GROUP BY has the same grouping set twice", node)
     return _expanded(building, relation, items, places)
+
+
+def with_session(rows: Grouping, session: Item, node: exp.Expr | None) -> Grouping:
+    """The key that is the column of a session is that session."""
+    own = next((key for key in rows.keys if key.expression == column(session.name)), None)
+    if own is None or rows.identifier:
+        raise unsupported(node or session.expression)
+    return replace(rows, session=Item(own.name, session.expression))
 
 
 def _expanded(building: Building, relation: Relation, keys: tuple[Item, ...], sets: Sequence[frozenset[int]]) -> Grouping:

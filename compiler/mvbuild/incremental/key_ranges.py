@@ -21,6 +21,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -169,7 +170,7 @@ def _without_empty(relation: Relation, ranges: Ranges, wanted: Wanted) -> Relati
 
 def _source(relation: Relation, column: str) -> str | None:
     """The column of the relation below that has its values."""
-    if isinstance(relation, Project | Aggregate):
+    if isinstance(relation, Project | Aggregate | Sessions):
         items = relation.items if isinstance(relation, Project) else relation.keys
         found = next((item.expression for item in items if item.name == column), None)
         return found.name if isinstance(found, exp.Column) else None

@@ -22,6 +22,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     TimeWindow,
     Union,
@@ -110,6 +111,11 @@ class _Outline:
             by = f" by {', '.join(self.shown[k.name] for k in relation.keys)}" if relation.keys else " of all rows"
             values = ", ".join(self.shown[v.name] for v in relation.values)
             return f"aggregate{by}{f': {values}' if values else ''}"
+        if isinstance(relation, Sessions):
+            self._name((*relation.keys, relation.session, *relation.values))
+            by = "".join(f"{self.shown[key.name]}, " for key in relation.keys)
+            values = ", ".join(self.shown[v.name] for v in relation.values)
+            return f"aggregate by {by}{self._sql(relation.session.expression)}{f': {values}' if values else ''}"
         if isinstance(relation, Window):
             self._name(relation.values)
             by = ", ".join(self.shown.get(name, name) for name in partition_columns(relation))

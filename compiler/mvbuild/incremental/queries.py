@@ -192,10 +192,10 @@ def _select(building: Building, tree: exp.Select, scope: Scope) -> Block:
     relation, inner = from_clause(building, tree, scope)
     condition = tree.args.get("where")
     relation = where(building, relation, condition.this if condition else None, inner)
-    relation, inner, tree = with_time_window(building, relation, inner, tree)
+    relation, inner, tree, session = with_time_window(building, relation, inner, tree)
     relation, tree = _generated(building, relation, inner, tree)
     selected = selected_columns(tree, inner)
-    relation, values = SelectParts(building, inner, tree).compute(relation, selected)
+    relation, values = SelectParts(building, inner, tree, session).compute(relation, selected)
     items: list[Item] = []
     columns = []
     for (name, _), value in zip(selected, values, strict=True):

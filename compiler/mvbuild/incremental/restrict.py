@@ -21,6 +21,7 @@ from mvbuild.incremental.algebra import (
     Ref,
     Relation,
     Scalar,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -57,7 +58,7 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
         return Filter(restricted(relation.child, keys, table), relation.predicate)
     if is_loose(relation) and not all(isinstance(k.expression, exp.Column) for k in keys):
         return _here(relation, keys, table)
-    if isinstance(relation, Aggregate) and relation.keys and _within(keys, [i.name for i in relation.keys]):
+    if isinstance(relation, Aggregate | Sessions) and relation.keys and _within(keys, [i.name for i in relation.keys]):
         return replace(relation, child=restricted(relation.child, _through(keys, relation.keys), table))
     if isinstance(relation, Window) and _within(keys, partition_columns(relation)):
         return replace(relation, child=restricted(relation.child, keys, table))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Item, Limit, Ref, Relation, Window, walk
+from mvbuild.incremental.algebra import Aggregate, Item, Limit, Ref, Relation, Sessions, Window, walk
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.kinds import Types, kind_of
 from mvbuild.incremental.reasons import Refused
@@ -30,7 +30,7 @@ def is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
     if isinstance(relation, Limit):
         return relation.limit or relation.offset
     items: list[Item] = []
-    if isinstance(relation, Aggregate | Window):
+    if isinstance(relation, Aggregate | Sessions | Window):
         items = list(relation.values)
     for item in items:
         for node in item.expression.walk():

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Ref, Relation, Scan
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Ref, Relation, Scan, Sessions
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import with_calls
 from mvbuild.incremental.from_clause import MARKER
@@ -98,6 +98,8 @@ def _operator(relation: Relation) -> str:
         items = relation.items
     elif isinstance(relation, Aggregate):
         items = (*relation.keys, *relation.values)
+    elif isinstance(relation, Sessions):
+        items = (*relation.keys, relation.session, *relation.values)
     return f"{name}[{', '.join(_text(item.expression) for item in items)}]" if items else name
 
 

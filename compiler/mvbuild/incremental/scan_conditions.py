@@ -24,6 +24,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Window,
@@ -154,7 +155,7 @@ def _through(relation: Relation, conditions: Conditions) -> Conditions:
         return conditions
     if isinstance(relation, Project):
         return _over(conditions, relation.items)
-    if isinstance(relation, Aggregate):
+    if isinstance(relation, Aggregate | Sessions):
         keys = tuple(key for key in relation.keys if isinstance(key.expression, exp.Column))
         return _over(_within(conditions, [key.name for key in keys]), keys)
     if isinstance(relation, Window):

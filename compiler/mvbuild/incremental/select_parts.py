@@ -11,7 +11,7 @@ from mvbuild.incremental.aggregates import CLAUSES, aggregated
 from mvbuild.incremental.algebra import Item, Project, Relation, Window, column, conjuncts
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.functions import POSITIONS, RANKINGS, is_aggregate, is_scalar, unwrapped
-from mvbuild.incremental.grouping_sets import Sets, grouping, written_sets
+from mvbuild.incremental.grouping_sets import Sets, grouping, with_session, written_sets
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.scopes import Scope, known, only_child, resolved
 from mvbuild.incremental.subqueries import scalars
@@ -25,6 +25,8 @@ class SelectParts:
     building: Building
     scope: Scope
     tree: exp.Select
+    session: Item | None = None
+    """The column that is a key of GROUP BY in place of session_window()."""
 
     def compute(self, relation: Relation, selected: list[tuple[str, exp.Expr]]) -> tuple[Relation, list[exp.Expr]]:
         """The relation with everything that the selected values need, and those values."""
@@ -34,6 +36,8 @@ class SelectParts:
         windows = any(value.find(exp.Window) for value in written)
         own = self.scope.column_names
         grouped = group is not None or having is not None or any(aggregates_in(value) for value in written)
+        if self.session is not None and group is None:
+            raise unsupported(self.session.expression)
         if not grouped and not windows and qualify is None:
             relation, values = self._in_turn(relation, selected, own)
             for value in values:
@@ -119,6 +123,8 @@ class SelectParts:
         values = [(key.alias_or_name, resolved(key, self.scope)) for key in keys]
         chosen = [[resolved(key, self.scope) for key in one] for one in sets] if sets is not None else None
         rows = grouping(self.building, relation, values, chosen, group)
+        if self.session is not None:
+            rows = with_session(rows, self.session, group)
         conditions = [self._with_aliases(c, aliases, own) for c in conjuncts(having.this if having else None)]
         made, results = aggregated(self.building, self.scope, rows, [*written, *conditions])
         return filtered(made, results[len(written) :]), results[: len(written)]

@@ -11,7 +11,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.lifecycle.abandoned import abandoned, never_refreshed
 from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
-from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
+from mvbuild.plan.removed import Removed, is_of_target, named, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views, view_name
@@ -123,7 +123,7 @@ def _view(world: World, views: Mapping[TableIdentifier, State], name: str) -> Vi
     wanted = models[0].identifier.key if models else TableIdentifier.parse(name, world.graph.project.target.catalog_name).key
     owner = f"model.{world.graph.project.name}.{name}"
     by_name = [v for v in found if v.identifier.key == wanted]
-    chosen = by_name or [v for v in found if v.properties.get(OWNER) == owner]
+    chosen = by_name or [v for v in found if v.properties.get(OWNER) == owner and is_of_target(world.graph, v)]
     if len(chosen) == 1:
         return chosen[0]
     raise ProjectError([_unknown(world, found, name, models)])

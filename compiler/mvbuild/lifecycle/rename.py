@@ -60,7 +60,7 @@ def changes(world: World, one: Rename, auxiliary: Sequence[TableCommit] = ()) ->
     renamed = views.get(one.view.identifier) or _view_commit(one.view, None)
     views[one.view.identifier] = replace(
         renamed,
-        properties={**renamed.properties, **new_properties(one)},
+        properties={**renamed.properties, **new_properties(one, world.graph)},
         storage_table=one.storage_to or renamed.storage_table,
         rename_to=one.view_to if one.view_to != one.view.identifier else None,
     )
@@ -84,7 +84,7 @@ def auxiliary_renames(catalog: Catalog, one: Rename) -> list[TableCommit]:
     storage = one.storage or one.view.storage
     listed = [view.name for view in listed_views(storage)] if storage is not None else []
     # In one file, the MV and its storage have one name.
-    place = one.storage_to or (replace(storage.identifier, name=one.view_to.name) if storage is not None else one.view_to)
+    place = one.storage_to or one.view_to
     names = {old: view_name(place, at) for at, old in enumerate(listed, 1)}
     states = catalog.load([*names, *names.values()]) if names else {}
     return [

@@ -213,7 +213,9 @@ def _truncated_time(tokens: Sequence[Token], at: int) -> _Found | None:
 
 def _truncated_day(tokens: Sequence[Token], at: int) -> _Found | None:
     """`trunc(current_date, 'MM')`, `trunc(now(), 'MM')`."""
-    found = _any_day(tokens, at + 2) or _now_for_its_day(tokens, at + 2) if _word(tokens, at) == "trunc" and _word(tokens, at + 1) == "(" else None
+    if _word(tokens, at) != "trunc" or _word(tokens, at + 1) != "(":
+        return None
+    found = _any_day(tokens, at + 2) or _now_for_its_day(tokens, at + 2)
     if found is None or _word(tokens, found[0]) != "," or _word(tokens, found[0] + 2) != ")":
         return None
     unit = _unit(tokens, found[0] + 1, _UNITS_OF_DAY)

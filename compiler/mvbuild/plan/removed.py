@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mvbuild.diagnostics import Diagnostic, error
-from mvbuild.formats.properties import OWNER
+from mvbuild.formats.properties import OWNER, TARGET_NAMESPACE
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
@@ -59,7 +59,22 @@ def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed:
     here = {n.identifier.key for n in world.graph.models if n.materialized != "ephemeral"} | {i.key for i in renamed}
     prefix = f"model.{world.graph.project.name}."
     found = [s for s in views.values() if isinstance(s, ViewState) and s.properties.get(OWNER, "").startswith(prefix)]
-    return tuple(v for v in found if v.identifier.key not in here)
+    return tuple(v for v in found if v.identifier.key not in here and is_of_target(world.graph, v))
+
+
+def of_target(graph: Graph) -> dict[str, str]:
+    """The property of a view that says which target it was written for."""
+    return {TARGET_NAMESPACE: ".".join(graph.project.target.namespace)}
+
+
+def is_of_target(graph: Graph, view: ViewState) -> bool:
+    """Whether the view was written for this target of the project, and not for another one that has its MVs in the same catalog. Older
+    views do not say it: then it was, if this target has something in the same namespace."""
+    if TARGET_NAMESPACE in view.properties:
+        return view.properties[TARGET_NAMESPACE].lower() == of_target(graph)[TARGET_NAMESPACE].lower()
+    names = (i for n in graph.models for i in (n.identifier, n.storage) if i is not None)
+    here = {graph.project.target.namespace, *(name.namespace for name in names)}
+    return tuple(part.lower() for part in view.identifier.namespace) in {tuple(part.lower() for part in one) for one in here}
 
 
 def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier, ...]:

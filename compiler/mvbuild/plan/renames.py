@@ -19,6 +19,7 @@ from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.graph.view_text import DEFINITION, DIALECTS
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
+from mvbuild.plan.removed import of_target
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.storage.embedded import with_embedded
 from mvbuild.storage.names import former_name, storage_name
@@ -265,7 +266,7 @@ def renamed_world(world: World, renames: Iterable[Rename]) -> World:
             view,
             identifier=rename.view_to,
             representations=texts.get(view.identifier, view.representations),
-            properties={**view.properties, **kept.get(view.identifier, {}), **new_properties(rename)},
+            properties={**view.properties, **kept.get(view.identifier, {}), **new_properties(rename, world.graph)},
             storage=storage,
         )
         if rename.storage is not None and rename.storage_to is not None:
@@ -274,10 +275,10 @@ def renamed_world(world: World, renames: Iterable[Rename]) -> World:
     return replace(world, observed=replace(world.observed, states=with_embedded(world.graph, states)))
 
 
-def new_properties(rename: Rename) -> dict[str, str]:
+def new_properties(rename: Rename, graph: Graph) -> dict[str, str]:
     """The view's properties under its new name."""
     pointer = properties.view_properties(rename.storage_to) if rename.storage_to else {}
-    return {OWNER: rename.node, **pointer}
+    return {OWNER: rename.node, **of_target(graph), **pointer}
 
 
 def _names(renames: Iterable[Rename]) -> dict[TableIdentifier, TableIdentifier]:

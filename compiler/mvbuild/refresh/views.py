@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import uuid4
 
 from mvbuild.diagnostics import ProjectError, error
@@ -14,9 +15,11 @@ from mvbuild.freshness.pending import foreign_representations, same_definition, 
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.view_text import DEFINITION
+from mvbuild.names import STORAGE_SUFFIX
 from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.plan.removed import of_target
 from mvbuild.ports.catalog import CommitConflict
-from mvbuild.ports.commits import OWN_CATALOG, ViewCommit
+from mvbuild.ports.commits import OWN_CATALOG, ConvertCommit, ViewCommit
 from mvbuild.ports.states import Schema, ViewState
 from mvbuild.refresh.queries import prepare
 from mvbuild.refresh.session import RunSession
@@ -40,7 +43,11 @@ def properties_commit(world: World, node: ModelNode) -> ViewCommit | None:
     if view is None:
         return None
     changes = changed_view_properties(node, view)
-    marks = changed_marks(node, view, storage) if storage is not None else PropertyChanges(set={}, remove=())
+    if storage is not None:
+        marks = changed_marks(node, view, storage)
+    else:
+        # The view was a plain one before, or an MV in the other format.
+        marks = PropertyChanges(set={}, remove=tuple(k for k in _MARKS if k in view.properties) if is_embedded(node, None) else ())
     if not (changes or marks):
         return None
     return ViewCommit(
@@ -61,16 +68,28 @@ def create_or_replace(session: RunSession, node: ModelNode) -> str:
     sql = pinned_sql(session.world.graph, node.query, node.reads, session.pins(below), session.schema_pin)
     schema = documented(node, prepare(session.engine, sql, node).schema)
     for _ in range(3):
-        commit = _commit(session.world, node, schema, {properties.IS_MATERIALIZED: "false"} if _was_mv(session.world, node) else {})
-        if commit is None:
-            return "another run wrote it"
         try:
+            _set_storage_apart(session, node)
+            commit = _commit(session.world, node, schema, {properties.IS_MATERIALIZED: "false"} if _was_mv(session.world, node) else {})
+            if commit is None:
+                return "another run wrote it"
             session.catalog.ensure_namespace(node.identifier.namespace)
             session.publish([commit])
             return f"version {commit.version_id}"
         except CommitConflict:
             session.reload([node.identifier])
     raise ProjectError([error("commit-conflict", f"other processes keep changing the view {node.identifier}")])
+
+
+def _set_storage_apart(session: RunSession, node: ModelNode) -> None:
+    """The storage in the metadata file of a former MV becomes a table, as in the other format: no reader takes the view for an MV, and
+    `--prune` drops the table with its auxiliary views."""
+    view = session.world.observed.view(node.identifier)
+    if view is None or view.storage is None:
+        return
+    name = replace(view.identifier, name=f"{view.identifier.name}{STORAGE_SUFFIX}")
+    apart = ConvertCommit(view=view, storage=view.storage, to="table-properties", storage_name=name)
+    session.observe(dict(session.catalog.commit([apart])))
 
 
 def _was_mv(world: World, node: ModelNode) -> bool:
@@ -91,7 +110,7 @@ def next_version(world: World, node: ModelNode, view: ViewState, schema: Schema)
 
 
 def _version(world: World, node: ModelNode, view: ViewState | None, schema: Schema, marks: dict[str, str]) -> ViewCommit:
-    wanted = {**marks, OWNER: node.id, **wanted_view_properties(node)}
+    wanted = {**marks, OWNER: node.id, **of_target(world.graph), **wanted_view_properties(node)}
     names = [f["name"] for f in schema["fields"]]
     if not any("," in n for n in names):
         wanted[_QUERY_COLUMNS] = ",".join(names)

@@ -112,16 +112,28 @@ def test_what_was_built_stays_and_is_not_called_fresh(of: Shop, kind: str) -> No
     assert name("main.bad") not in [item.view for item in of_removed(of)]
 
 
-ABOUT_BAD = ("show bad", "explain bad", "lineage bad", "history bad", "verify bad", "rollback bad --to 1", "drop bad --yes", "diff --branch dev")
+ABOUT_BAD = (
+    "show bad",
+    "explain bad",
+    "lineage bad",
+    "history bad",
+    "verify bad",
+    "rollback bad --to 1",
+    "drop bad --yes",
+    "diff --branch dev",
+)
 
 
 @pytest.mark.parametrize("wrong", ["not parsed", "an unknown model", "an open tag", "an unknown setting"])
-@pytest.mark.parametrize("command", [*ABOUT_BAD, "publish --branch dev", "branch drop dev", "maintain", "migrate --select bad --to metadata-file"])
+@pytest.mark.parametrize(
+    "command", [*ABOUT_BAD, "publish --branch dev", "branch drop dev", "maintain", "migrate --select bad --to metadata-file"]
+)
 def test_an_error_is_printed_once(of: Shop, command: str, wrong: str) -> None:
     of.write({"models/bad.sql": WRONG[wrong]})
     done = call(of, *command.split())
     blocks = [block for block in done.stderr.split("error[") if "models/bad.sql" in block]
-    assert blocks and len(blocks) == len(set(blocks)), done.stderr
+    assert blocks
+    assert len(blocks) == len(set(blocks)), done.stderr
 
 
 def of_removed(of: Shop) -> list:

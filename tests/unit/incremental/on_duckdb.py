@@ -296,8 +296,8 @@ def bag(rows: Sequence[Row]) -> Counter[Row]:
 
 
 def like_spark(sql: str) -> str:
-    """DuckDB's count_if of nothing is NULL, Spark's is 0. The grouping set () of no rows is a row in DuckDB, and none in Spark. DuckDB has no
-    window()."""
+    """DuckDB's count_if of nothing is NULL, Spark's is 0. The grouping set () of no rows is a row in DuckDB, and none in Spark. DuckDB has neither
+    window() nor session_window()."""
     if not any(word in sql for word in ("COUNT_IF(", "ROLLUP", "CUBE", "GROUPING SETS", "WINDOW(")):
         return sql
 
@@ -306,6 +306,7 @@ def like_spark(sql: str) -> str:
             if node.args.get("group") and node.args["group"].find(exp.Rollup, exp.Cube, exp.GroupingSets):
                 node.having("count(*) > 0", dialect="duckdb", copy=False)
             _with_time_windows(node)
+            _with_sessions(node)
         return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])) if isinstance(node, exp.CountIf) else node
 
     return sqlglot.parse_one(_TIME_WINDOW.sub("TIME_WINDOW(", sql), read="duckdb").transform(change).sql("duckdb")
@@ -325,6 +326,26 @@ def _with_time_windows(select: exp.Select) -> None:
     for one in calls:
         one.replace(exp.column("time_window"))
     select.join(f"UNNEST({listed}) AS time_windows(time_window)", join_type="cross", dialect="duckdb", copy=False)
+
+
+def _with_sessions(select: exp.Select) -> None:
+    """Each row gets its session by window functions below, over the only source of the SELECT."""
+    calls = [c for c in select.find_all(exp.Anonymous) if c.name.lower() == "session_window" and c.parent_select is select]
+    if not calls:
+        return
+    time, length = (one.copy() for one in calls[0].expressions)
+    group, source = select.args["group"], select.args["from_"].this
+    keys = "".join(f"{one.sql('duckdb')}, " for one in group.expressions if one not in calls)
+    for one in calls:
+        one.replace(exp.column("session_window"))
+    at, gap, name = time.sql("duckdb"), f"INTERVAL {_hours(length.name)} HOUR", source.alias
+    over = f"PARTITION BY {keys}1 ORDER BY {at}"
+    first = f"SELECT *, CASE WHEN {at} <= lag({at}) OVER ({over}) + {gap} THEN 0 ELSE 1 END AS begins FROM {source.sql('duckdb')} WHERE {at} IS NOT NULL"
+    numbered = f"SELECT *, sum(begins) OVER ({over}) AS number FROM ({first}) AS {name}"
+    of_all = f"OVER (PARTITION BY {keys}number)"
+    struct = f"{{'start': min({at}) {of_all}, 'end': max({at}) {of_all} + {gap}}}"
+    made = f"SELECT *, {struct} AS session_window FROM ({numbered}) AS {name}"
+    select.from_(f"({made}) AS {name}", dialect="duckdb", copy=False)
 
 
 def _windows(time: str, lengths: Sequence[str]) -> str:

@@ -86,7 +86,9 @@ TIMED = 80_000
 """From this seed on queries have windows of time."""
 MIXED = 90_000
 """From this seed on any operator may be below any other one."""
-KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED)
+SESSIONED = 990_000
+"""From this seed on queries have sessions."""
+KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, SESSIONED)
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 _SHARES = (
@@ -106,7 +108,7 @@ _SHARES = (
     GROUPED,
     PIVOTED,
     TIMED,
-    MIXED,
+    SESSIONED,
     MIXED,
     MIXED,
     MIXED,
@@ -127,7 +129,7 @@ class Generated:
 def generated(seed: int) -> Generated:
     random_, kind = random.Random(seed), kind_of_seed(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
-    if kind == TIMED:
+    if kind in (TIMED, SESSIONED):
         schemas = {name: replace(schema, columns={**schema.columns, "t": "timestamp"}) for name, schema in schemas.items()}
     if kind == CLOCKED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
@@ -147,6 +149,7 @@ def generated(seed: int) -> Generated:
         GROUPED: maker.of_grouping_sets,
         PIVOTED: maker.of_pivot,
         TIMED: maker.of_time_window,
+        SESSIONED: maker.of_sessions,
         MIXED: lambda: Mixed(random_, list(schemas), maker.operators).query(),
     }
     if kind in of_kind:
@@ -1003,6 +1006,35 @@ class _Maker:
                 f"SELECT a.k, a.v, {call} AS w {below}{where}",
                 f"SELECT w, count(*) AS n, sum(v) AS s FROM (SELECT a.v, {call} AS w {below}{where}) AS q GROUP BY w",
                 f"SELECT q.begun, b.k FROM (SELECT a.k, {call}.start AS begun {below}{where}) AS q JOIN {{{other}}} AS b ON b.k = q.k",
+            )
+        )
+
+    def of_sessions(self) -> str:
+        """session_window() with other keys and without, over one table or two, and below other operators."""
+        self.operators.add("sessions")
+        table, other = (self.random.choice(list(self.schemas)) for _ in range(2))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+        below = f"FROM {{{table}}} AS a"
+        if self.chance(0.3):
+            below += f" {self.random.choice(('JOIN', 'LEFT JOIN'))} {{{other}}} AS b ON a.k = b.k"
+        where = f" WHERE {self.condition(columns)}" if self.chance(0.3) else ""
+        key = self.random.choice(("k", "k", "v", "k + v"))
+        inner = [_Column(f"q.{one.text.removeprefix('a.')}", one.type) for one in columns]
+        rows = f"(SELECT {', '.join(one.text for one in columns)} {below}{where}) AS q"
+        call = f"session_window(q.t, '{self.random.choice(('1 hour', '6 hours', '2 days'))}')"
+        values = ", ".join(f"{item.text} AS c{at}" for at, item in enumerate(self.aggregates(inner)))
+        sessions = f"SELECT {key} AS key, {call}.start AS begun, {values} FROM {rows} GROUP BY {key}, {call}"
+        return self.random.choice(
+            (
+                sessions,
+                sessions,
+                f"{sessions} HAVING count(*) > 1",
+                f"SELECT {key} AS key, q.k, session_window.end AS ended, {values} FROM {rows} GROUP BY {key}, q.k, {call}",
+                f"SELECT {call} AS w, {values} FROM {rows} GROUP BY {call}",
+                f"SELECT key, count(*) AS n, max(c0) AS m FROM ({sessions}) AS s GROUP BY key",
+                f"SELECT begun, count(*) AS n FROM ({sessions}) AS s GROUP BY begun",
+                f"SELECT s.begun, s.c0, b.v FROM ({sessions}) AS s JOIN {{{other}}} AS b ON b.k = s.key",
+                f"SELECT key, begun, row_number() OVER (PARTITION BY key ORDER BY begun) AS number FROM ({sessions}) AS s",
             )
         )
 

@@ -1,4 +1,4 @@
-"""PIVOT and window(): every strategy is right on random queries, wrong rules are detected, and what Spark does with counts and names."""
+"""PIVOT, window() and session_window(): every strategy is right on random queries, wrong rules are detected, and what Spark does with counts and names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from sqlglot import exp
 
 from mvbuild.incremental import pivots
-from mvbuild.incremental.algebra import Aggregate, Relation, TimeWindow, walk
+from mvbuild.incremental.algebra import Aggregate, Relation, Sessions, TimeWindow, walk
 from mvbuild.incremental.delta import Delta, Deltas
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.samples import formula, shape
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import ACCEPTED, seen, shrunk
-from unit.incremental.queries import PIVOTED, TIMED, generated
+from unit.incremental.queries import PIVOTED, SESSIONED, TIMED, generated
 from unit.incremental.realistic import Realistic
 
 Patch = pytest.MonkeyPatch
@@ -77,6 +77,11 @@ def test_pivots_that_may_cast_or_whose_names_are_unknown_are_refused(pivot: str)
     [
         "SELECT window(happened_at, '1 day'), window(happened_at, '2 days') AS b FROM {events}",
         "SELECT window(CAST(happened_at AS DATE), '1 day') AS w FROM {events}",
+        "SELECT session_window(happened_at, '1 hour') AS w FROM {events}",
+        "SELECT kind, count(*) AS n FROM {events} GROUP BY ROLLUP (kind), session_window(happened_at, '1 hour')",
+        "SELECT kind, session_window(happened_at, concat(kind, ' hours')) AS w FROM {events} GROUP BY ALL",
+        "SELECT kind, window(happened_at, '1 hour').start AS a FROM {events} GROUP BY kind, session_window(happened_at, '1 hour')",
+        "SELECT kind, max(session_window(happened_at, '1 hour').end) AS w FROM {events} GROUP BY kind",
         "SELECT kind, count(*) AS n FROM {events} GROUP BY kind HAVING max(window(happened_at, '1 day').start) IS NULL",
     ],
 )
@@ -86,7 +91,7 @@ def test_windows_that_spark_computes_otherwise_are_refused(sql: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("first", "least"), [(PIVOTED, 30), (TIMED, 35)])
+@pytest.mark.parametrize(("first", "least"), [(PIVOTED, 30), (TIMED, 35), (SESSIONED, 30)])
 def test_every_strategy_is_right_and_taken_often(first: int, least: int) -> None:
     connection, accepted = connected(), 0
     for seed in range(first, first + 60):
@@ -125,10 +130,29 @@ def _last(part: Relation) -> Relation:
     return replace(part, generator=generator)
 
 
+def a_row_is_in_no_session_with_others(patch: Patch) -> None:
+    true: Any = Deltas.of
+
+    def change(self: Deltas, relation: Relation) -> Delta:
+        if not isinstance(relation, Sessions):
+            return true(self, relation)
+        plus, minus = (
+            [replace(relation, child=one) for one in side] for side in (self.of(relation.child).plus, self.of(relation.child).minus)
+        )
+        return Delta(tuple(plus), tuple(minus))
+
+    patch.setattr(Deltas, "of", change)
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("first", "fault"),
-    [(PIVOTED, the_rows_of_other_cases_count_too), (PIVOTED, a_case_is_every_other_value), (TIMED, a_row_is_only_in_its_last_window)],
+    [
+        (PIVOTED, the_rows_of_other_cases_count_too),
+        (PIVOTED, a_case_is_every_other_value),
+        (TIMED, a_row_is_only_in_its_last_window),
+        (SESSIONED, a_row_is_in_no_session_with_others),
+    ],
 )
 def test_it_is_caught(first: int, fault: Callable[[Patch], None], monkeypatch: Patch) -> None:
     connection = connected()

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from mvbuild.diagnostics import ProjectError
+from mvbuild.formats.properties import TARGET_NAMESPACE
 from mvbuild.freshness.observe import observe
 from mvbuild.lifecycle.drop import drop_all
 from mvbuild.lifecycle.removed_models import find_named, find_removed
 from mvbuild.plan.removed import Removed
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import ViewState
+from mvbuild.storage.names import storage_name
 from unit.worlds import PROJECT, SCHEMA, Shop, append, compiled, name, shop
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}
@@ -55,6 +57,58 @@ def names(shop: Shop) -> set[str]:
 
 def test_nothing_is_removed_from_a_whole_project(built: Shop) -> None:
     assert gone(built) == ()
+
+
+TARGETS = """name: shop
+target: production
+targets:
+  production: {namespace: mart}
+  dev: {namespace: dev_ada}
+"""
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "written before targets were marked"])
+def test_what_another_target_built_is_not_removed(built: Shop, marked: bool) -> None:
+    of_files = FILE["mvbuild.yml"].removeprefix("name: shop\n") if "metadata-file" in (built.root / "mvbuild.yml").read_text() else ""
+    models = {"orders_clean": "raw.orders", "daily": "{{ ref('orders_clean') }}", "monthly": "{{ ref('daily') }}"}
+    built.write({f"models/{model}.sql": f"SELECT id FROM {read}\n" for model, read in models.items()})
+    for target in ("production", "dev"):
+        built.write({"mvbuild.yml": TARGETS.replace("target: production", f"target: {target}") + of_files})
+        assert built.run().ok
+    if not marked:
+        for found in built.catalog.load([name(f"{space}.{model}") for space in ("mart", "dev_ada") for model in models]).values():
+            assert isinstance(found, ViewState)
+            without_mark(built, found)
+    assert {item.identifier.namespace for item in gone(built)} <= {("main",)}
+    delete(built, "monthly")
+    (item,) = (item for item in gone(built) if item.identifier.namespace != ("main",))
+    assert item.identifier.dotted == "dev_ada.monthly"
+    drop_all(built.catalog, [item])
+    with pytest.raises(ProjectError):
+        find_named(built.world(), built.catalog, "monthly")
+    assert find_named(built.world(), built.catalog, "mart.monthly").identifier.dotted == "mart.monthly"
+
+
+def without_mark(shop: Shop, view: ViewState) -> None:
+    commit = ViewCommit(
+        identifier=view.identifier,
+        expect_metadata_location=view.metadata_location,
+        version_id=None,
+        schema=view.schema,
+        representations=view.representations,
+        default_namespace=view.default_namespace,
+        properties={},
+        remove_properties=(TARGET_NAMESPACE,),
+        storage_table=storage_name(view),
+    )
+    shop.catalog.commit([commit])
+
+
+def test_what_is_left_in_a_namespace_without_models_is_still_listed(built: Shop) -> None:
+    built.write({"models/monthly.sql": "{{ config(namespace='old') }} SELECT id FROM main.orders_clean\n"})
+    built.run()
+    delete(built, "monthly")
+    assert "old.monthly" in [item.identifier.dotted for item in gone(built)]
 
 
 def test_a_deleted_model_is_dropped_with_its_storage_and_nothing_else(built: Shop) -> None:

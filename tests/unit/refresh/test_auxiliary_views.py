@@ -238,6 +238,18 @@ def test_views_are_renamed_with_their_mv(tmp_path: Path) -> None:
     assert name(VIEW) not in of.catalog.load([name(VIEW)])
 
 
+@pytest.mark.parametrize("kind", ["table-properties", "metadata-file"])
+def test_views_move_to_the_namespace_of_their_mv(tmp_path: Path, kind: str) -> None:
+    of = made(tmp_path)
+    of.write({"models/daily.yml": f"models: [{{name: daily, config: {{auxiliary_views: always, storage: {{format: {kind}}}}}}}]\n"})
+    assert of.run().ok
+    moved = f"auxiliary_views: always, previous_name: main.daily, namespace: other, storage: {{format: {kind}}}"
+    of.write({"models/daily.yml": f"models: [{{name: daily, config: {{{moved}}}}}]\n"})
+    assert of.run().ok
+    there = {n.dotted for space in ("main", "other") for n in of.catalog.list_names((space,)) if "auxiliary" in n.name}
+    assert there == {"other.daily__auxiliary_1"}
+
+
 @pytest.mark.parametrize("policy", ["always", "never"])
 def test_explain_shows_the_views_of_a_fresh_mv(tmp_path: Path, policy: str) -> None:
     """And what is possible with them: nothing is possible without."""

@@ -13,7 +13,9 @@ import pytest
 from mvbuild.formats import metadata_file, properties
 from mvbuild.freshness.rules import judge
 from mvbuild.incremental.table_changes import Changes
+from mvbuild.lifecycle.drop import drop_all
 from mvbuild.lifecycle.maintain import maintain
+from mvbuild.lifecycle.removed_models import find_removed
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.commits import TableCommit
@@ -257,6 +259,24 @@ def test_a_view_that_is_no_mv_any_more_has_no_serving_policy(built: Shop) -> Non
     configure(built, "daily", "{materialized: view}")
     assert built.run().ok
     assert policy(built, "daily") == {}
+
+
+def test_the_storage_of_a_view_that_is_no_mv_any_more_is_listed_and_pruned(built: Shop) -> None:
+    configure(built, "daily", "{materialized: view}")
+    assert built.statuses("daily") == {"daily": "success"}
+    world = built.world()
+    found = world.observed.view(name("main.daily"))
+    assert found is not None
+    assert found.storage is None
+    assert built.actions("daily") == {"daily": "reuse"}
+    (removed,) = find_removed(world, built.catalog)
+    assert [n.dotted for n in removed.names] == ["main.daily__storage"]
+    assert "which is now a view" in removed.note
+    drop_all(built.catalog, [removed])
+    assert find_removed(built.world(), built.catalog) == ()
+    configure(built, "daily", "{materialized: materialized_view}")
+    assert built.statuses("daily") == {"daily": "success"}
+    assert built.actions("daily") == {"daily": "reuse"}
 
 
 def test_properties_are_set_before_the_rows_are_written(built: Shop) -> None:

@@ -20,6 +20,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     Scalar,
     Scan,
+    Sessions,
     SetOperation,
     Union,
     Unpivot,
@@ -119,7 +120,7 @@ def _local(relation: Relation, deltas: Deltas) -> Iterator[tuple[str, ...]]:
                 yield visible
         yield _common_values(relation)
         return
-    if isinstance(relation, Aggregate):
+    if isinstance(relation, Aggregate | Sessions):
         yield tuple(item.name for item in relation.keys)
         return
     if isinstance(relation, Window):

@@ -20,7 +20,7 @@ from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import State, TableState
 from mvbuild.refresh.run_id import started_ms
 from mvbuild.refresh.session import RunSession
-from mvbuild.storage.auxiliary_views import OWNED_BY, NamedView, listed_views, views_of_rows, without_views
+from mvbuild.storage.auxiliary_views import OWNED_BY, NamedView, listed_views, possible_views, views_of_rows, without_views
 from mvbuild.storage.stored import stored
 
 
@@ -43,13 +43,16 @@ def maintain_views(
     """Raises CommitConflict if a refresh came first; then that view stays as the refresh left it. `around`: see `orphans`."""
     done, policy = Upkeep(), node.model.config.maintain
     before_ms, used = before(began_ms, policy.expire_after), _used(storage)
+    for table in _unlisted(node, storage, around):
+        # A refresh that is under way has just written files.
+        written_ms = max((ms for _, ms in session.catalog.files.below(table.location)), default=0)
+        if written_ms < before_ms and not any(started_ms(branch) is not None for branch in table.branches):
+            _drop(session, node, table, done, dry_run=dry_run)
     for named, table in _views(session, storage):
         if any(started_ms(branch) is not None for branch in table.branches):
             continue
         if named.name not in used and _changed_ms(table) < before_ms:
-            done.dropped.append(named.name)
-            if not dry_run:
-                done.files += drop(session.catalog, Removed(view=None, storage=table, model=node.id)).files
+            _drop(session, node, table, done, dry_run=dry_run)
             continue
         if policy.compact and is_needed(table) and not dry_run:
             compact_table(session, table.identifier)
@@ -63,6 +66,12 @@ def maintain_views(
     if done.dropped and not dry_run:
         session.catalog.commit([_forgotten(storage, done.dropped)])
     return done
+
+
+def _drop(session: RunSession, node: ModelNode, table: TableState, done: Upkeep, *, dry_run: bool) -> None:
+    done.dropped.append(table.identifier)
+    if not dry_run:
+        done.files += drop(session.catalog, Removed(view=None, storage=table, model=node.id)).files
 
 
 def _changed_ms(table: TableState) -> int:
@@ -90,6 +99,13 @@ def _views(session: RunSession, storage: TableState) -> Iterator[tuple[NamedView
     for name, found in (session.catalog.load(list(listed)) if listed else {}).items():
         if isinstance(found, TableState) and OWNED_BY in found.properties:
             yield listed[name], found
+
+
+def _unlisted(node: ModelNode, storage: TableState, around: Collection[State]) -> list[TableState]:
+    """Those of refreshes that were never published."""
+    tables = {state.identifier: state for state in around if isinstance(state, TableState) and state.properties.get(OWNED_BY) == node.id}
+    possible = possible_views(storage, [name for name in tables if name.namespace == storage.identifier.namespace])
+    return [tables[name] for name, is_listed in possible.items() if not is_listed]
 
 
 def _marked(session: RunSession, named: NamedView) -> TableState:

@@ -14,7 +14,7 @@ from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
 from mvbuild.plan.removed import Removed, is_of_target, named, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
-from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views, view_name
+from mvbuild.storage.auxiliary_views import OWNED_BY, possible_views
 
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
@@ -37,20 +37,13 @@ def _with_auxiliary_views(catalog: Catalog, items: tuple[Removed, ...]) -> tuple
     """With the tables that are auxiliary views of theirs."""
     storages = [item.storage or (item.view.storage if item.view else None) for item in items]
     near = {space: catalog.list_names(space) for space in sorted({s.identifier.namespace for s in storages if s is not None})}
-    names = [_possible_views(storage, near) if storage is not None else {} for storage in storages]
+    names = [possible_views(storage, near[storage.identifier.namespace]) if storage is not None else {} for storage in storages]
     states = _load(catalog, tuple(dict.fromkeys(name for of in names for name in of)))
     found = [
         tuple(s for name, is_listed in of.items() if isinstance(s := states.get(name), TableState) and _owns(item, s, is_listed))
         for item, of in zip(items, names, strict=True)
     ]
     return tuple(replace(item, auxiliary=tables) if tables else item for item, tables in zip(items, found, strict=True))
-
-
-def _possible_views(storage: TableState, near: Mapping[tuple[str, ...], Iterable[TableIdentifier]]) -> dict[TableIdentifier, bool]:
-    """Names -> whether the storage lists them: a refresh that was never published left tables that no storage lists."""
-    first = view_name(storage.identifier, 1).name.removesuffix("1")
-    named = (name for name in near[storage.identifier.namespace] if name.name.startswith(first))
-    return {**dict.fromkeys(named, False), **{one.name: True for one in listed_views(storage)}}
 
 
 def _owns(item: Removed, table: TableState, is_listed: bool) -> bool:

@@ -17,7 +17,7 @@ from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.commits import Change, TableCommit, ViewCommit
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.session import RunSession
-from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views, renamed_views, view_name
+from mvbuild.storage.auxiliary_views import OWNED_BY, possible_views, renamed_views, view_name
 from mvbuild.storage.commits import recorded
 from mvbuild.storage.history import current_refresh_id
 from mvbuild.storage.names import storage_name
@@ -82,10 +82,11 @@ def changes(world: World, one: Rename, auxiliary: Sequence[TableCommit] = ()) ->
 def auxiliary_renames(catalog: Catalog, one: Rename) -> list[TableCommit]:
     """The auxiliary views of a renamed MV, which get names after its new one if these are free."""
     storage = one.storage or one.view.storage
-    listed = [view.name for view in listed_views(storage)] if storage is not None else []
+    near = catalog.list_names(storage.identifier.namespace) if storage is not None else ()
+    found = possible_views(storage, near) if storage is not None else {}
     # In one file, the MV and its storage have one name.
     place = one.storage_to or one.view_to
-    names = {old: view_name(place, at) for at, old in enumerate(listed, 1)}
+    names = {old: view_name(place, at) for at, old in enumerate(found, 1)}
     states = catalog.load([*names, *names.values()]) if names else {}
     return [
         TableCommit(
@@ -96,8 +97,13 @@ def auxiliary_renames(catalog: Catalog, one: Rename) -> list[TableCommit]:
             rename_to=new,
         )
         for old, new in names.items()
-        if isinstance(table := states.get(old), TableState) and OWNED_BY in table.properties and new not in states
+        if isinstance(table := states.get(old), TableState) and _owns(one, table, is_listed=found[old]) and new not in states
     ]
+
+
+def _owns(one: Rename, table: TableState, *, is_listed: bool) -> bool:
+    owner = table.properties.get(OWNED_BY)
+    return owner is not None and (is_listed or owner in (one.node, one.view.properties.get(OWNER)))
 
 
 def _as_it_is(one: Rename, states: Mapping[TableIdentifier, State]) -> Rename:

@@ -53,6 +53,14 @@ def view_name(storage: TableIdentifier, number: int) -> TableIdentifier:
     return TableIdentifier(storage.catalog, storage.namespace, f"{storage.name.removesuffix(STORAGE_SUFFIX)}{AUXILIARY_SUFFIX}{number}")
 
 
+def possible_views(storage: TableState, near: Iterable[TableIdentifier]) -> dict[TableIdentifier, bool]:
+    """Names -> whether the storage lists them: a refresh that was never published left tables that no storage lists. `near`: the names in
+    the namespace of the storage."""
+    first = view_name(storage.identifier, 1).name.removesuffix("1")
+    named = (name for name in near if name.name.startswith(first) and name.name.removeprefix(first).isdecimal())
+    return {**dict.fromkeys(named, False), **{one.name: True for one in listed_views(storage)}}
+
+
 def listed_views(storage: TableState) -> tuple[NamedView, ...]:
     """Every auxiliary view that the storage names, whether its snapshot still holds or not, and those that an earlier definition needed."""
     found = _decoded(storage.properties.get(NAMED))

@@ -262,6 +262,33 @@ def test_orphans_of_auxiliary_views_go_too(tmp_path: Path) -> None:
     assert made.catalog.load([view.identifier])[view.identifier] == view
 
 
+@pytest.mark.parametrize("then", ["maintained", "renamed"])
+def test_auxiliary_views_of_a_refresh_that_failed_its_tests_are_not_forgotten(tmp_path: Path, then: str) -> None:
+    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
+    made = shop(tmp_path, {**files, "models/daily.sql": "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}\n"})
+    made.write(
+        {"models/daily.yml": "models: [{name: daily, columns: [{name: id, data_tests: [not_null]}], config: {auxiliary_views: always}}]\n"}
+    )
+    made.engine.plans = {"": "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"}
+    made.changes = Changes(made.catalog.changes)
+    made.engine.failures = {"IS NULL": 1}
+    assert not made.run().ok
+    view = made.table("main.daily__auxiliary_1")
+    made.write({"models/daily.yml": "models: [{name: daily, config: {auxiliary_views: never}}]\n"})
+    assert made.run().ok
+    if then == "maintained":
+        assert keep_up(made, 1)["daily"].dropped_views == 0
+        assert keep_up(made, 30, dry_run=True)["daily"].dropped_views == 1
+        assert keep_up(made, 30)["daily"].dropped_views == 1
+        assert view.identifier not in made.catalog.load([view.identifier])
+        return
+    (tmp_path / "models/daily.sql").rename(tmp_path / "models/total.sql")
+    made.write({"models/daily.yml": "models: [{name: total, config: {auxiliary_views: never, previous_name: daily}}]\n"})
+    assert made.run().ok
+    assert view.identifier not in made.catalog.load([view.identifier])
+    assert made.table("main.total__auxiliary_1").uuid == view.uuid
+
+
 def _layout(table: TableState) -> Any:
     return TableLayout(schema=table.schema, partition_by=table.partition_by, sort_by=table.sort_by)
 

@@ -56,7 +56,7 @@ def cost_of_views(
         rows = sum(change.rows for leaf, change in changes.items() if leaf in cut.reads)
         rows += sum(expected[leaf].rows for leaf in cut.reads if leaf in expected)
         size += total(held, held.current_snapshot_id, "total-files-size")
-        kept[cut.leaf] = KeptInput(table=held, snapshot_id=held.current_snapshot_id or 0)
+        kept[cut.leaf] = KeptInput(table=held, snapshot_id=held.current_snapshot_id or 0, uuid=held.uuid)
         if rows:
             expected[cut.leaf] = _change(held, rows)
     if any(cut.keys is not None for cut in division.cuts) and size > MOST * sum(one.bytes for one in given.inputs):

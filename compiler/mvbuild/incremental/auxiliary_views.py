@@ -150,7 +150,7 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
         # The rows of the storage cannot be the start: other ones, or those of a refresh without auxiliary views.
         is_first = found.code != "" and not found.changes
         code = found.code if is_first else "auxiliary-views-built"
-        message = found.message if is_first else "it is computed from its auxiliary views, which are computed in full first"
+        message = found.message if is_first else _NOT_OF_THESE
         return replace(found, strategy=FULL, code=code, message=message, rewrite=None, difference=None, expected=found.full)
     shape = plan.division.shape
     changed = frozenset(leaf for leaf in leaves(shape.root) if leaf in found.changes or leaf >= len(plan.given.inputs))
@@ -165,6 +165,7 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
 
 
 _FROM_VIEWS = "from its auxiliary views"
+_NOT_OF_THESE = "its rows were not computed from these auxiliary views: all of them are computed from the views once"
 
 
 def _names(storage: TableState, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
@@ -265,7 +266,7 @@ def computed_now(cut: Cut, given: Inputs, kept: Mapping[int, KeptInput], setting
 
 def _identity(given: Inputs, kept: Mapping[int, KeptInput], leaf: int) -> tuple[str, str | None, int]:
     if leaf in kept:
-        return kept[leaf].table.uuid, None, kept[leaf].snapshot_id
+        return kept[leaf].uuid, None, kept[leaf].snapshot_id
     pin = given.inputs[leaf].pin
     return pin.table.uuid, pin.ref, pin.snapshot_id
 

@@ -13,10 +13,12 @@ from mvbuild.storage.names import known_as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptInput:
-    """An auxiliary view as a refresh leaves it: its state with the snapshot to read."""
+    """An auxiliary view as a refresh leaves it: the table and the snapshot to read. `uuid`: of the view, whose rows may be in another table
+    until they are published."""
 
     table: TableState
     snapshot_id: int
+    uuid: str
 
 
 def over(given: Inputs, kept: Mapping[int, KeptInput], since: Mapping[int, int]) -> Inputs:

@@ -136,7 +136,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "incremental-failed": ("The incremental refresh failed, and the full one succeeded.", "Report it: see the error in the debug log."),
     "auxiliary-views-built": (
-        "The auxiliary views from which the MV is refreshed had to be computed in full first.",
+        "The rows of the MV were not computed from the auxiliary views that it has now: all rows are computed from them once.",
         "Nothing to do: the next refreshes can use them.",
     ),
     "auxiliary-name-taken": (

@@ -11,7 +11,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.lifecycle.abandoned import abandoned, never_refreshed
 from mvbuild.names import STORAGE_SUFFIX, TableIdentifier
-from mvbuild.plan.removed import Removed, is_of_target, named, pointers, removed, removed_views, unreadable, with_dependents
+from mvbuild.plan.removed import Removed, is_of_target, named, ordered, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 from mvbuild.storage.auxiliary_views import OWNED_BY, possible_views
@@ -21,16 +21,24 @@ def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifi
     """Everything of this project, readers first. `renamed` are about to get another name."""
     views = _views(world, catalog)
     gone = removed_views(world, views, renamed)
-    found = removed(world, views, gone, _load(catalog, pointers(world, gone)))
+    found = removed(world, gone, _load(catalog, pointers(world, gone)))
     known = {name.key for item in found for name in item.names}
-    # A table without a view is only read by its own name, and with_dependents finds such readers.
     left = [item for item in abandoned(world, catalog, views) if item.identifier.key not in known]
-    return _with_auxiliary_views(catalog, (*found, *with_dependents(left, views, world.graph)))
+    return ordered(_with_all(world, catalog, views, (*found, *left)))
 
 
 def find_named(world: World, catalog: Catalog, name: str) -> Removed:
     """The view or MV that mvbuild wrote under a model's name or a name of the catalog. Raises ProjectError if there is none."""
-    return _with_auxiliary_views(catalog, (_named(world, catalog, name),))[0]
+    views = _views(world, catalog)
+    found = _named(world, catalog, views, name)
+    if found.unreadable:
+        return _with_auxiliary_views(catalog, (found,))[0]
+    return _with_all(world, catalog, views, (found,))[0]
+
+
+def _with_all(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State], items: tuple[Removed, ...]) -> tuple[Removed, ...]:
+    """With their auxiliary views, and with what reads any of their entries."""
+    return with_dependents(_with_auxiliary_views(catalog, items), views, world.graph)
 
 
 def _with_auxiliary_views(catalog: Catalog, items: tuple[Removed, ...]) -> tuple[Removed, ...]:
@@ -51,8 +59,7 @@ def _owns(item: Removed, table: TableState, is_listed: bool) -> bool:
     return owner is not None and (is_listed or owner == item.model)
 
 
-def _named(world: World, catalog: Catalog, name: str) -> Removed:
-    views = _views(world, catalog)
+def _named(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State], name: str) -> Removed:
     broken = _broken(world, views, name)
     if broken is not None:
         return broken
@@ -62,14 +69,12 @@ def _named(world: World, catalog: Catalog, name: str) -> Removed:
         storage = _storage(world, catalog, views, name)
         if storage is None:
             raise
-        return with_dependents([storage], views, world.graph)[0]
+        return storage
     if OWNER not in view.properties:
         raise ProjectError(
             [error("unknown-name", f"{view.identifier} was not written by mvbuild", help="Drop it with the tool that made it.")]
         )
-    storages = _load(catalog, pointers(world, [view]))
-    found = named(world, view, storages)
-    return found if found.unreadable else with_dependents([found], views, world.graph)[0]
+    return named(world, view, _load(catalog, pointers(world, [view])))
 
 
 def _views(world: World, catalog: Catalog) -> Mapping[TableIdentifier, State]:

@@ -12,6 +12,7 @@ from mvbuild.freshness.pending import SEED_CHECKSUM, same_definition
 from mvbuild.graph.model import ModelNode, Node, NodeId, SeedNode
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
+from mvbuild.storage.auxiliary_views import OWNED_BY
 from mvbuild.storage.format import is_mv
 from mvbuild.storage.names import storage_name
 
@@ -28,7 +29,7 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
     state = world.observed.states.get(node.identifier)
     if isinstance(state, ViewState) or (isinstance(state, TableState) and not _is_of_seed(state, node)):
         kind, owner = "view" if isinstance(state, ViewState) else "table", state.properties.get(OWNER)
-        what = f"the {kind} of {owner}" if owner else f"a {kind} that mvbuild did not write"
+        what = f"the {kind} of {owner}" if owner else _unowned(state)
         rename = "Rename the seed with `alias:` or `namespace:`"
         drop = f"remove it with `mvbuild drop {node.identifier.dotted}`" if owner else "delete the file and read the existing table"
         yield error(
@@ -37,6 +38,13 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
             Span(SourceFile(node.seed.path, ""), 0, 0),
             help=f"{rename}, or {drop}.",
         )
+
+
+def _unowned(state: State) -> str:
+    """What an entry is that belongs to no model or seed."""
+    if isinstance(state, TableState) and OWNED_BY in state.properties:
+        return f"an auxiliary view of {state.properties[OWNED_BY]}"
+    return f"a {'view' if isinstance(state, ViewState) else 'table'} that mvbuild did not write"
 
 
 def _is_of_seed(table: TableState, node: SeedNode) -> bool:
@@ -59,7 +67,7 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
     if isinstance(storage, ViewState):
         yield _taken(node, f"{node.storage}, which is a view", span)
     elif isinstance(storage, TableState) and not _is_storage_of(storage, state):
-        yield _taken(node, f"{node.storage}, a table that mvbuild did not write", span)
+        yield _taken(node, f"{node.storage}, {_unowned(storage)}", span)
     elif isinstance(storage, TableState) and _is_of_another(storage, node, state):
         help = "If it was renamed, set `previous_name:`. Otherwise drop the other one, or choose another `storage_table:`."
         yield _taken(node, f"{node.storage}, the storage of {storage.properties[OWNER]}", span, help)

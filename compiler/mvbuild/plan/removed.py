@@ -87,10 +87,8 @@ def _is_view(node: ModelNode) -> bool:
     return node.materialized == "view" and node.model.knows_settings
 
 
-def removed(
-    world: World, views: Mapping[TableIdentifier, State], gone: Iterable[ViewState], storages: Mapping[TableIdentifier, State]
-) -> tuple[Removed, ...]:
-    """In the order in which they can be dropped: readers before what they read. `storages` has the tables named by `pointers`."""
+def removed(world: World, gone: Iterable[ViewState], storages: Mapping[TableIdentifier, State]) -> tuple[Removed, ...]:
+    """Without what reads them. `storages` has the tables named by `pointers`."""
     gone, taken = tuple(gone), {n.storage.key for n in world.graph.views if n.storage}
     items = [_of_view(world.graph, v, _own_storage(v, storages, taken)) for v in gone]
     for node in world.graph.models:
@@ -99,7 +97,7 @@ def removed(
         if storage is not None:
             note = f"storage of the model '{node.model.name}', which is now a view"
             items.append(Removed(view=None, storage=storage, model=node.id, note=note))
-    return ordered(with_dependents(items, views, world.graph))
+    return tuple(items)
 
 
 def named(world: World, view: ViewState, storages: Mapping[TableIdentifier, State]) -> Removed:

@@ -61,6 +61,7 @@ def for_new_version(
     was refreshed. A reader of nothing else finds the storage stale, which is safe, and readers downstream see no new snapshot."""
     assert view.version_id is not None
     moved = replace(record, view_version_id=view.version_id)
+    of_views = moved_views(storage, stored(storage).record, moved)
     return [
         view,
         recorded(
@@ -69,7 +70,7 @@ def for_new_version(
             moved,
             current_refresh_id(storage),
             indirect=indirect(world, node, moved),
-            set_properties=change.properties.set if change else {},
+            set_properties={**(change.properties.set if change else {}), **of_views},
             also_remove=change.properties.remove if change else (),
             layout=change.layout if change else None,
         ),

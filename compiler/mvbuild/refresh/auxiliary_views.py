@@ -137,7 +137,7 @@ class _Refresh:
         if choice.strategy != FULL:
             outcome = WriteOutcome(added=0, removed=0, statements=())
             if not choice.is_no_change:
-                outcome = self._query(choice, views, {**summary, **summary_of_choice(choice)})
+                outcome = self._query(choice, views, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
             return FromViews(choice=choice, outcome=outcome, views=tuple(views), division=division)
         self._in_full(choice, summary)
         return FromViews(choice=choice, outcome=None, views=tuple(views), division=division)
@@ -203,8 +203,9 @@ class _Refresh:
             raise NotIncremental("auxiliary-name-taken", f"{name} cannot be read: {found.reason}")
         if not isinstance(found, TableState) or OWNED_BY not in found.properties:
             raise NotIncremental("auxiliary-name-taken", f"{name} exists, and is not an auxiliary view of mvbuild")
-        owner = found.properties[OWNED_BY]
-        if owner != self.prepared.pinned.node.id and owner in self.session.world.graph.nodes and not self._is_listed(name):
+        owner, graph = found.properties[OWNED_BY], self.session.world.graph
+        is_left = owner not in graph.nodes and owner.startswith(f"model.{graph.project.name}.")
+        if owner != self.prepared.pinned.node.id and not is_left and not self._is_listed(name):
             # Two storages can have names that differ only in the suffix.
             raise NotIncremental("auxiliary-name-taken", f"{name} is an auxiliary view of {owner}")
         return found
@@ -289,7 +290,8 @@ class _Refresh:
         definition: str,
     ) -> WrittenView:
         named = NamedView(name=table.identifier, uuid=table.uuid, snapshot_id=head, definition=definition)
-        return WrittenView(input=KeptInput(table=found, snapshot_id=head), named=named, choice=choice, outcome=outcome, commit=commit)
+        kept = KeptInput(table=found, snapshot_id=head, uuid=table.uuid)
+        return WrittenView(input=kept, named=named, choice=choice, outcome=outcome, commit=commit)
 
     # --- the query over the views ---------------------------------------------------------------------------------------------------
 
@@ -306,7 +308,7 @@ class _Refresh:
         for cut, view in zip(self.plan.division.cuts, views, strict=True):
             known = before.get(view.named.name)
             if known is None or (known.uuid, known.definition) != (view.named.uuid, view.named.definition):
-                return replace(full, code=code, message="its rows were computed without these auxiliary views")
+                return replace(full, code=code, message="its rows were not computed from these auxiliary views")
             named[cut.leaf] = known.snapshot_id
         choice = choice_of_query(self._question, storage, self.plan, kept, named)
         if choice.strategy == FULL or _is_refused(choice.strategy, self._conf, storage.schema):

@@ -81,7 +81,7 @@ class _Way:
 def _way(question: Question, given: Inputs, division: Division, storage: TableState | None) -> _Way:
     """`storage`: if its rows can be compared with what the views say."""
     views = tuple(zip(division.cuts, view_names(question, len(division.cuts)), strict=True))
-    return _Way(division=division, views=views, is_followed=storage is not None and _names(storage, given, views))
+    return _Way(division=division, views=views, is_followed=storage is not None and _names(question, storage, given, views))
 
 
 def _planned(question: Question, given: Inputs, way: _Way) -> AuxiliaryPlan:
@@ -168,11 +168,17 @@ _FROM_VIEWS = "from its auxiliary views"
 _NOT_OF_THESE = "its rows were not computed from these auxiliary views: all of them are computed from the views once"
 
 
-def _names(storage: TableState, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
-    """Whether the rows of a storage were computed from these views, as they are defined now."""
+def _names(question: Question, storage: TableState, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
+    """Whether the rows of a storage were computed from these views, as they are defined now, and these still have the rows of then."""
     record = stored(storage).record
-    named = {one.name: one.definition for one in views_of_rows(storage, record)} if record is not None else {}
-    return all(named.get(name) == definition_of(cut, given) for cut, name in views)
+    named = {one.name: one for one in views_of_rows(storage, record)} if record is not None else {}
+    for cut, name in views:
+        known, table = named.get(name), question.world.observed.table(name)
+        if known is None or known.definition != definition_of(cut, given) or table is None:
+            return False
+        if table.uuid != known.uuid or known.snapshot_id not in table.snapshots:
+            return False
+    return True
 
 
 def view_names(question: Question, number: int) -> tuple[TableIdentifier, ...]:
@@ -202,6 +208,8 @@ def choice_of_view(
     definition = definition_of(cut, given)
     computed = computed_from(table) if table is not None else None
     try:
+        if computed is None and table is not None and table.current_snapshot_id is not None:
+            raise Refused("storage-changed-by-others", "others changed its rows, its columns or what is recorded of them")
         inputs = _inputs_since(given, cut, computed, kept, definition, settings)
         assert table is not None
         changes = changes_of(inputs, cut.shape, question.read)
@@ -234,8 +242,10 @@ def choice_of_query(
     inputs = over(given, kept, since)
     try:
         changes = changes_of(inputs, shape, question.read)
-    except Refused as exc:
-        return replace(_full(exc.code, exc.message), inputs=inputs, shape=shape)
+    except Refused:
+        # Of a base table, this would have been found before. The views are right again now.
+        what = "others changed an auxiliary view, and what it got or lost since the last refresh is unknown"
+        return replace(_full("auxiliary-views-built", what), inputs=inputs, shape=shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=shape)
     return cheapest_of(replace(question, policy="incremental", has_children=True), storage, inputs, shape, changes)

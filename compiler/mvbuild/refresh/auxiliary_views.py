@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observed import World
 from mvbuild.incremental.algebra import projected
 from mvbuild.incremental.auxiliary_views import choice_of_query, choice_of_view, computed_now, query_in_full
@@ -26,6 +27,7 @@ from mvbuild.incremental.row_query import RowQuery, row_query
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.question import question
+from mvbuild.plan.strictness import strict_error
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, ChangeRefused, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import QueryError
@@ -41,7 +43,7 @@ from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging_area import StagingArea, drop_branches, place_in
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 from mvbuild.storage.auxiliary_views import COMPUTED, OWNED_BY, NamedView, computed_from, computed_summary, listed_views, views_of_rows
-from mvbuild.storage.history import STRATEGY
+from mvbuild.storage.history import REASON, STRATEGY
 from mvbuild.storage.layout import STORAGE_DEFAULTS, same_columns
 from mvbuild.storage.proof import is_proven
 from mvbuild.storage.sessions import settings_of
@@ -139,6 +141,9 @@ class _Refresh:
             if not choice.is_no_change:
                 outcome = self._query(choice, views, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
             return FromViews(choice=choice, outcome=outcome, views=tuple(views), division=division)
+        refused = strict_error(self.prepared.pinned.node, choice)
+        if refused:
+            raise ProjectError([refused])
         self._in_full(choice, summary)
         return FromViews(choice=choice, outcome=None, views=tuple(views), division=division)
 
@@ -177,6 +182,8 @@ class _Refresh:
         computed = computed_now(cut, self.plan.given, kept, self.prepared.settings)
         is_followed = self.prepared.choice.strategy != FULL
         choice = choice_of_view(self._question, self.plan.given, cut, table, kept, self.prepared.settings, is_followed=is_followed)
+        if self._has_failed:
+            choice = replace(choice, strategy=FULL, code="incremental-failed", message="the last refresh failed with it")
         if choice.strategy == FULL or table is None or _is_refused(choice.strategy, self._conf, table.schema):
             return self._whole_view(cut, name, table, choice, computed_summary(computed), computed.definition)
         summary = computed_summary(computed)
@@ -189,6 +196,12 @@ class _Refresh:
             drop_branches(self.session.catalog, table, (place.branch,) if place.branch else ())
             return replace(self._same(table, choice, summary, computed.definition), outcome=outcome)
         return self._changed(table, place, choice, outcome, computed.definition)
+
+    @property
+    def _has_failed(self) -> bool:
+        """Whether the last refresh could not use the views: a file of one may be gone."""
+        last = self.place.before.current_snapshot
+        return last is not None and last.summary.get(REASON) == "incremental-failed"
 
     @property
     def _conf(self) -> Mapping[str, str]:

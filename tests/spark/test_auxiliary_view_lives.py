@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,68 @@ def test_a_definition_with_fewer_views_leaves_none_behind(project: MakeProject) 
     house.run()
     api.drop(house.project.root, "one")
     assert house.views() == set()
+
+
+def test_history_says_what_was_done(project: MakeProject) -> None:
+    house = House(project, {"ratio": RATIO, "newest": OF_NEWEST})
+    house.run()
+    for change in CHANGES:
+        house.sql(change)
+        for name, (strategy, _) in house.run().items():
+            summary = house.project.catalog.load_table(f"mart.{name}__storage").current_snapshot().summary
+            assert strategy in (None, summary["mvbuild.strategy"]), (change, name)
+
+
+def test_a_view_over_a_view_follows_it_into_other_columns(project: MakeProject) -> None:
+    house = House(project, {"one": OF_NEWEST})
+    for query in (OF_NEWEST, RATIO, OF_NEWEST):
+        house.define("one", query)
+        house.run()
+    house.sql(CHANGES[2])
+    (found,) = house.project.run().results
+    assert "full" not in {view["strategy"] for view in found.details["auxiliary_views"]}
+    house.check()
+
+
+def test_a_compacted_table_and_another_text_in_one_run(project: MakeProject) -> None:
+    house = House(project, {"one": RATIO})
+    house.run()
+    house.sql(CHANGES[0])
+    house.run()
+    house.sql("CALL lake.system.rewrite_data_files(table => 'raw.sales', options => map('rewrite-all', 'true'))")
+    house.define("one", RATIO.replace(", ", ",   "))
+    assert house.run() == {"one": (None, None)}
+    house.sql(CHANGES[1])
+    assert house.run()["one"][0] == "bag"
+
+
+def test_a_view_whose_files_are_gone_is_computed_again(project: MakeProject) -> None:
+    house = House(project, {"one": RATIO})
+    house.run()
+    for task in house.project.catalog.load_table("mart.one__auxiliary_1").scan().plan_files():
+        Path(task.file.file_path.removeprefix("file://").removeprefix("file:")).unlink()
+    house.project.spark.catalog.clearCache()
+    found = []
+    for change in (CHANGES[1], CHANGES[0], CHANGES[4]):
+        house.sql(change)
+        found.append(house.run()["one"])
+    assert found[0] == ("full", "incremental-failed")
+    assert found[2][0] == "bag"
+
+
+def test_a_view_that_was_compacted_and_expired_elsewhere(project: MakeProject) -> None:
+    """Its change is unknown. The MV is computed from it once, whatever its policy is."""
+    house = House(project, {"one": RATIO})
+    house.setting(more="")
+    house.project.write({"mvbuild.yml": (house.project.root / "mvbuild.yml").read_text().replace("incremental,", "incremental_strict,", 1)})
+    house.run()
+    name = "mart.one__auxiliary_1"
+    house.sql(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
+    house.sql(f"CALL lake.system.expire_snapshots(table => '{name}', older_than => now(), retain_last => 1)")
+    house.sql(CHANGES[1])
+    assert house.run()["one"] == ("full", "auxiliary-views-built")
+    house.sql(CHANGES[0])
+    assert house.run()["one"][0] == "bag"
 
 
 def test_unused_views_are_dropped_when_they_are_old(project: MakeProject) -> None:

@@ -218,20 +218,7 @@ def write_artifacts(
             stamps.update(compiled)
         remember_artifacts(graph, checksum, stamps, has_units=has_units)
         if result is not None:
-            from mvbuild.artifacts.run_results import run_results_text
-
-            results = path / "run_results.json"
-            lines = run_results_text(
-                graph,
-                result,
-                arguments={**(arguments or {}), **_read_with(graph)},
-                version=__version__,
-                invocation_id=invocation,
-                known=earlier_results(graph, results),
-            )
-            checksum = Checksum()
-            write_text(results, checksum.of(lines))
-            remember_results(graph, checksum)
+            write_results(graph, result, arguments=arguments)
             write_executed(graph, result)
         cache = graph.project.cache
         cache.save(*([cache.fingerprints] if earlier is None else []))
@@ -242,3 +229,23 @@ def write_artifacts(
     except OSError as exc:
         raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
     return has_units
+
+
+def write_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any] | None = None) -> None:
+    """Write target/run_results.json."""
+    from mvbuild.artifacts.run_results import run_results_text
+
+    results, checksum = graph.project.target_path / "run_results.json", Checksum()
+    try:
+        lines = run_results_text(
+            graph,
+            result,
+            arguments={**(arguments or {}), **_read_with(graph)},
+            version=__version__,
+            invocation_id=graph.project.invocation.id,
+            known=earlier_results(graph, results),
+        )
+        write_text(results, checksum.of(lines))
+        remember_results(graph, checksum)
+    except OSError as exc:
+        raise ProjectError([error("unwritable-target", f"Cannot write to {results.parent}: {exc.strerror or exc}")]) from exc

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mvbuild.api.compilation import write_artifacts
+from mvbuild.api.compilation import write_artifacts, write_results
 from mvbuild.api.interrupted import Ended
 from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.of_project import Project, graph_of, states_of
@@ -65,6 +65,9 @@ def run(
     reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), planned.rows) if is_for_this else None
     which, ended = "build" if all_tests else "run", Ended(on_event=on_event)
     arguments = {"which": which, **(arguments or {})}
+    if any(step.is_change for step in planned.steps):
+        # If the process is killed, `retry` finds all that this run was about to do, and not what an earlier one did.
+        write_results(planned.world.graph, ended.interrupted(planned, together=together), arguments=arguments)
     try:
         with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
             session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None

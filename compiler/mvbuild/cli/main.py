@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
@@ -188,9 +189,21 @@ def main() -> None:
     except (KeyboardInterrupt, click.exceptions.Abort) as exc:
         click.echo("interrupted: what was published stays, nothing else was changed", err=True)
         code = 143 if isinstance(exc.__cause__ or exc, Terminated) else 130
+    except OSError as exc:
+        code = _unwritable(exc)
     # Python looks for garbage once more when it ends: 0.15 s of a run on 10,000 MVs.
     gc.freeze()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unwritable(exc: OSError) -> int:
+    """stdout or stderr can no longer be written. The rest of the output goes nowhere, or Python would fail again when it ends."""
+    with suppress(OSError):
+        click.echo(f"error[unwritable-target]: Cannot write the output: {exc.strerror or exc}", err=True)
+    with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+        for stream in (1, 2):
+            os.dup2(nowhere.fileno(), stream)
+    return 2
 
 
 class Terminated(KeyboardInterrupt):

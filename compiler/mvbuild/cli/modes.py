@@ -38,4 +38,4 @@ def warnings_are_errors() -> bool:
 
 def is_terminal() -> bool:
     """Whether progress may move the cursor: stderr is a capable terminal, and this is not CI."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")

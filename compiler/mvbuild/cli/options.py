@@ -51,7 +51,9 @@ class Options:
         )
         problems = (*graph.problems, *graph.warnings)
         report(problems)
-        click.get_current_context().meta[REPORTED] = problems
+        context = click.get_current_context(silent=True)
+        if context:
+            context.meta[REPORTED] = problems
         if warnings_are_errors() and graph.warnings:
             raise click.exceptions.Exit(2)
         store = stores_failures()

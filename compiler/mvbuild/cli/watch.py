@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -74,11 +77,21 @@ def command(
     server = _server(host, port, metrics) if port is not None else None
     try:
         return _until_stopped(watcher)
+    except KeyboardInterrupt:
+        _leave()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         notifier.close()
         if server is not None:
             server.close()
+
+
+def _leave() -> NoReturn:
+    """Without waiting for threads: one may be starting Spark."""
+    with suppress(OSError):
+        click.echo("interrupted: what was published stays, nothing else was changed", err=True)
+        sys.stdout.flush()
+    os._exit(130)
 
 
 def _to_all(*receivers: Callable[[Event], None]) -> Callable[[Event], None]:
@@ -105,11 +118,14 @@ def _server(host: str, port: int, metrics: Metrics) -> MetricsServer:
 def _until_stopped(watcher: Watcher) -> int:
     """Turns in a thread of their own, so that a signal interrupts none of them."""
     failures: list[BaseException] = []
+    context = click.get_current_context()
 
     def turns() -> None:
         try:
-            while not watcher.stopping.is_set():
-                watcher.stopping.wait(watcher.turn())
+            # With what Click knows of the command: errors of an edit are printed as its options say.
+            with context.scope(cleanup=False):
+                while not watcher.stopping.is_set():
+                    watcher.stopping.wait(watcher.turn())
         except BaseException as exc:  # noqa: BLE001  it is raised again in the main thread
             failures.append(exc)
 

@@ -221,7 +221,7 @@ class Watcher:
                     self._report_late(graph, one.node, lags.get(one.node), batch.behind_since_ms.get(one.node), ended)
                     if self.retries.succeeded(one.node, now):
                         self.report("recovered", "refreshed after it had failed", graph, one.node)
-                elif one.status == "skipped":
+                elif one.status == "skipped" and not self.stopping.is_set():
                     self.report("skipped", one.message, graph, one.node)
             self.retries.quiet((one.node for one in result.results if one.status in ("reused", "skipped")), now)
         self.metrics.failing(frozenset(self.retries.failures))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -63,3 +65,42 @@ def test_the_start_of_spark(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert statuses(root)["a"] == "skipped"
     around = json.loads((root / "target/run_results.json").read_text())
     assert not around["metadata"]["generated_at"].startswith("1970")
+
+
+def test_a_process_that_is_killed(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its results are those that it had before the first step: `retry` does not take up what an earlier run left."""
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    assert api.run(root).ok
+    (root / "seeds/a.csv").write_text("id\n2\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_started", kill)
+        with pytest.raises(Killed):
+            api.run(root)
+    assert statuses(root)["a"] == "skipped"
+    assert call("retry", root, {}, monkeypatch, capsys).exit == 0
+    assert statuses(root)["a"] == "success"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", ["--version", "--help", "plan", "--log-format json run", "run", "ls"])
+def test_a_disk_that_is_full(root: Path, command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        arguments = [sys.executable, "-m", "mvbuild.cli.main", *command.split()]
+        done = subprocess.run(arguments, cwd=root, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error[unwritable-target]: Cannot write the output: No space left on device")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_no_stderr(root: Path, command: str) -> None:
+    arguments = f'exec "{sys.executable}" -m mvbuild.cli.main {command} 2>&-'
+    done = subprocess.run(arguments, shell=True, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    assert "seed" in done.stdout

@@ -70,6 +70,9 @@ class Translator:
 
     def error(self, error: Exception) -> CatalogError:
         reason = self.masked(_first_lines(error))
+        if "attempt to write a readonly database" in reason:
+            what = f"The file of catalog '{self._catalog}' cannot be written: {reason}"
+            return CatalogError(f"{what}. Check the permissions of the file and of its folder")
         if is_unreachable(error):
             return CatalogError(f"Catalog '{self._catalog}' cannot be reached: {reason}", unreachable=True)
         if isinstance(error, FileNotFoundError):

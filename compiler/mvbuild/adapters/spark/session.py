@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from mvbuild.diagnostics.secret_names import SECRET_NAMES
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -102,10 +103,35 @@ def _gateway(launch: Launch, log_file: Path) -> Any:
             raise EngineError("spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Restart Python.")
         return SparkContext._gateway
     command_line = {key: value for key, value in {**launch.conf, **command_line_conf(launch)}.items() if not _PRIVATE.match(key)}
-    with log_file.open("ab") as log:
+    with log_file.open("ab") as log, _ended_if_interrupted():
         gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     _on_class_path.update(launch.class_path)
     return gateway
+
+
+@contextmanager
+def _ended_if_interrupted() -> Iterator[None]:
+    """PySpark forgets a JVM that is not ready yet when the user interrupts: nothing would ever end it."""
+    from subprocess import Popen
+
+    from pyspark import java_gateway
+
+    started: list[Popen[bytes]] = []
+
+    class Started(Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            started.append(self)
+
+    vars(java_gateway)["Popen"] = Started
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+        raise
+    finally:
+        vars(java_gateway)["Popen"] = Popen
 
 
 def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:

@@ -132,6 +132,8 @@ class Server:
             is_retired = record is None or record.pid != os.getpid()
             free = self.place.unused()
             if free is None:
+                # A command that is killed leaves the time at which it began.
+                self.place.touch()
                 self._last, self._is_clean = time.monotonic(), False
                 continue
             if self._is_over(is_retired):

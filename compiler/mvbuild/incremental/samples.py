@@ -180,6 +180,11 @@ ONE_TABLE = (
         "SELECT window(paid_at, '1 hour').start AS hour, count(*) AS n FROM {orders} GROUP BY window(paid_at, '1 hour')",
     ),
     Sample(
+        "sessions: `session_window`",
+        "SELECT customer_id, session_window(paid_at, '30 minutes').start AS begun, count(*) AS n FROM {orders} "
+        "GROUP BY customer_id, session_window(paid_at, '30 minutes')",
+    ),
+    Sample(
         "`UNPIVOT`",
         "SELECT id, kind, number FROM (SELECT id, customer_id, amount FROM {orders}) UNPIVOT (number FOR kind IN (customer_id, amount))",
     ),

@@ -17,7 +17,7 @@ from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.drop import drop
 from mvbuild.lifecycle.removed_models import find_named, find_removed
 from mvbuild.plan.explain import explain
-from mvbuild.ports.commits import TableCommit
+from mvbuild.ports.commits import TableCommit, TableLayout, ViewCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh import stage
 from mvbuild.refresh.write_outcome import NotIncremental
@@ -34,7 +34,7 @@ from mvbuild.storage.auxiliary_views import (
 )
 from mvbuild.storage.history import history
 from mvbuild.storage.stored import stored
-from unit.worlds import PROJECT, Shop, append, name, shop
+from unit.worlds import PROJECT, SCHEMA, Shop, append, name, shop
 
 PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"
 VIEW = "main.daily__auxiliary_1"
@@ -236,6 +236,44 @@ def test_views_are_renamed_with_their_mv(tmp_path: Path) -> None:
     assert [one.name for one in views_of_rows(storage, record)] == [name("main.total__auxiliary_1")]
     assert of.table("main.total__auxiliary_1").properties[OWNED_BY] == "model.shop.total"
     assert name(VIEW) not in of.catalog.load([name(VIEW)])
+
+
+def test_what_reads_a_view_keeps_the_mv(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    commit = ViewCommit(
+        identifier=name("raw.looks"),
+        expect_metadata_location=None,
+        version_id=1,
+        schema=SCHEMA,
+        representations={"spark": f"SELECT * FROM lake.{VIEW}"},
+        default_namespace=("raw",),
+        properties={},
+    )
+    of.catalog.commit([commit])
+    assert [str(one.identifier) for one in find_named(of.world(), of.catalog, "daily").kept_by] == ["lake.raw.looks"]
+    (tmp_path / "models/daily.sql").unlink()
+    (tmp_path / "models/daily.yml").unlink()
+    (item,) = find_removed(of.world(), of.catalog)
+    assert [str(one.identifier) for one in item.kept_by] == ["lake.raw.looks"]
+
+
+@pytest.mark.parametrize(("owner", "free"), [("model.other.daily", False), ("model.shop.removed", True)])
+def test_a_view_of_another_project_is_not_taken(tmp_path: Path, owner: str, free: bool) -> None:
+    """A table that a removed model of this project left is free."""
+    of = made(tmp_path)
+    of.catalog.create_table(name(VIEW), TableLayout(schema=SCHEMA), {OWNED_BY: owner})
+    storage = refreshed(of)
+    assert [one.name for one in listed_views(storage)] == ([name(VIEW)] if free else [])
+    assert of.table(VIEW).properties[OWNED_BY] == ("model.shop.daily" if free else owner)
+
+
+def test_a_seed_is_told_what_has_its_name(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    of.write({"seeds/daily__auxiliary_1.csv": "id\n1\n"})
+    (step,) = (one for one in of.plan().steps if one.node == "seed.shop.daily__auxiliary_1")
+    assert "an auxiliary view of model.shop.daily" in step.diagnostics[0].message
 
 
 @pytest.mark.parametrize("kind", ["table-properties", "metadata-file"])

@@ -262,6 +262,7 @@ def test_what_reads_a_view_keeps_the_mv(tmp_path: Path) -> None:
 def test_a_view_of_another_project_is_not_taken(tmp_path: Path, owner: str, free: bool) -> None:
     """A table that a removed model of this project left is free."""
     of = made(tmp_path)
+    of.catalog.ensure_namespace(("main",))
     of.catalog.create_table(name(VIEW), TableLayout(schema=SCHEMA), {OWNED_BY: owner})
     storage = refreshed(of)
     assert [one.name for one in listed_views(storage)] == ([name(VIEW)] if free else [])

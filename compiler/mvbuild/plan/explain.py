@@ -220,14 +220,16 @@ def _name(world: World, leaf: Leaf) -> str:
 def verdicts_of(choice: StrategyChoice) -> Iterator[Verdict]:
     for one in choice.considered:
         is_chosen = one.strategy == choice.strategy
+        # From auxiliary views it costs something else, and is not compared with the others.
+        is_other = is_chosen and choice.auxiliary is not None
         yield Verdict(
             strategy=one.strategy,
-            code=one.code,
-            message=one.message,
+            code="" if is_other else one.code,
+            message="" if is_other else one.message,
             span=one.span,
-            is_possible=one.work is not None,
+            is_possible=is_other or one.work is not None,
             is_chosen=is_chosen,
-            work=one.work,
+            work=choice.expected if is_other else one.work,
             keys=keys_of(choice.rewrite) if is_chosen and choice.rewrite else (),
         )
     if choice.strategy not in [one.strategy for one in choice.considered]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.formats.properties import STORAGE_TABLE, is_materialized
+from mvbuild.formats.properties import OWNER, STORAGE_TABLE, is_materialized
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
@@ -15,7 +15,7 @@ from mvbuild.graph.model import ModelNode, NodeId, SeedNode, TableNode, ViewNode
 from mvbuild.graph.view_text import DEFINITION, DIALECTS, further_dialects, storage_select
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.ports.states import ViewState
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.storage.history import DEFINITION as DEFINITION_READ
 from mvbuild.storage.stored import summary_value
 
@@ -173,3 +173,8 @@ def _selects(view: ViewState, sql: str, storage: TableIdentifier) -> bool:
 def _is_loaded(world: World, node: SeedNode) -> bool:
     table = world.observed.table(node.identifier)
     return table is not None and table.properties.get(SEED_CHECKSUM) == node.seed.checksum
+
+
+def is_of_seed(table: TableState, seed: NodeId) -> bool:
+    """Loaded by mvbuild, or created by a run that ended before it wrote rows."""
+    return SEED_CHECKSUM in table.properties or table.properties.get(OWNER) == seed

@@ -10,6 +10,7 @@ from mvbuild.freshness.changed_columns import changed_columns
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin
+from mvbuild.freshness.pending import is_of_seed
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.situation import Situation, listed, texts_of
 from mvbuild.freshness.states import recorded_states, states_without_reader
@@ -59,7 +60,10 @@ def pending_changed(s: Situation) -> Iterator[Reason]:
         if id_ in s.pending:
             node = s.world.graph.nodes[id_]
             code, what = ("seed-changed", "seed") if isinstance(node, SeedNode) else ("child-view-edited", "child view")
-            happened = "was edited" if node.identifier in s.world.observed.states else "is not in the catalog yet"
+            state = s.world.observed.states.get(node.identifier)
+            # A table of others may have the name of a seed.
+            is_there = isinstance(state, ViewState) or (isinstance(state, TableState) and is_of_seed(state, id_))
+            happened = "was edited" if is_there else "is not in the catalog yet"
             yield Reason(code=code, message=f"the {what} {node.identifier} {happened}", effect="stale", table=node.identifier)
 
 

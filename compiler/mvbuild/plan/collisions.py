@@ -8,7 +8,7 @@ from mvbuild.diagnostics import Diagnostic, error, warning
 from mvbuild.formats import properties
 from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import SEED_CHECKSUM, same_definition
+from mvbuild.freshness.pending import is_of_seed, same_definition
 from mvbuild.graph.model import ModelNode, Node, NodeId, SeedNode
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
@@ -27,7 +27,7 @@ def collisions(world: World, node: Node) -> Iterator[Diagnostic]:
 
 def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
     state = world.observed.states.get(node.identifier)
-    if isinstance(state, ViewState) or (isinstance(state, TableState) and not _is_of_seed(state, node)):
+    if isinstance(state, ViewState) or (isinstance(state, TableState) and not is_of_seed(state, node.id)):
         kind, owner = "view" if isinstance(state, ViewState) else "table", state.properties.get(OWNER)
         what = f"the {kind} of {owner}" if owner else _unowned(state)
         rename = "Rename the seed with `alias:` or `namespace:`"
@@ -45,11 +45,6 @@ def _unowned(state: State) -> str:
     if isinstance(state, TableState) and OWNED_BY in state.properties:
         return f"an auxiliary view of {state.properties[OWNED_BY]}"
     return f"a {'view' if isinstance(state, ViewState) else 'table'} that mvbuild did not write"
-
-
-def _is_of_seed(table: TableState, node: SeedNode) -> bool:
-    """Loaded by mvbuild, or created by a run that ended before it wrote rows."""
-    return SEED_CHECKSUM in table.properties or table.properties.get(OWNER) == node.id
 
 
 def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:

@@ -470,3 +470,10 @@ def test_a_time_without_a_zone_is_one_of_the_session(built: Shop, zone: str, sec
         found = pin(world.graph, observed, Leaf(node=node, travel=("timestamp", text)))
         assert found is not None
         assert found.snapshot_id == 2, text
+
+
+def test_a_seed_whose_name_a_table_of_others_has_was_not_edited(tmp_path: Path) -> None:
+    of = shop(tmp_path, {"mvbuild.yml": "name: shop\n", "seeds/s.csv": "id\n1\n", "models/m.sql": "SELECT id FROM {{ ref('s') }}\n"})
+    base_table(of.catalog, "main.s")
+    (reason,) = (one for one in judge(of.world())["model.shop.m"].reasons if one.code == "seed-changed")
+    assert reason.message == "the seed lake.main.s is not in the catalog yet"

@@ -132,6 +132,27 @@ def test_a_view_over_a_view_follows_it_into_other_columns(project: MakeProject) 
     house.check()
 
 
+def test_a_full_refresh_that_was_requested_doubts_the_views(project: MakeProject) -> None:
+    house = House(project, {"one": RATIO, "newest": OF_NEWEST})
+    house.run()
+    house.sql(CHANGES[0])
+    assert {strategy for strategy, _ in house.run(full_refresh=True).values()} == {"full"}
+    house.sql(CHANGES[1])
+    (one, other) = house.project.run().results
+    assert "full" not in {view["strategy"] for found in (one, other) for view in found.details.get("auxiliary_views", ())}
+    assert {strategy for strategy, _ in house.run(full_refresh=True).values()} == {"full"}
+    house.sql(CHANGES[0])
+    house.sql(CHANGES[2])
+    result = house.project.run()
+    assert result.ok, messages(result)
+    house.check()
+    views = [view for one in result.results for view in one.details["auxiliary_views"]]
+    assert {(view["strategy"], view["reason"]) for view in views} == {("full", "forced")}
+    house.sql(CHANGES[4])
+    house.sql(CHANGES[3])
+    assert "full" not in {strategy for strategy, _ in house.run().values()}
+
+
 def test_a_compacted_table_and_another_text_in_one_run(project: MakeProject) -> None:
     house = House(project, {"one": RATIO})
     house.run()

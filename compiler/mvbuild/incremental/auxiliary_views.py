@@ -30,7 +30,7 @@ from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.determinism import nondeterministic_word, variables
 from mvbuild.ports.states import TableState
-from mvbuild.storage.auxiliary_views import Computed, computed_from, listed_views, view_name, views_of_rows
+from mvbuild.storage.auxiliary_views import Computed, computed_from, doubted_views, listed_views, view_name, views_of_rows
 from mvbuild.storage.stored import stored
 
 _WITHOUT = ("nondeterministic", "metadata-columns", "forced", "round-trip-unproven")
@@ -138,7 +138,8 @@ def _share(question: Question, found: StrategyChoice, given: Inputs, way: _Way) 
     storage = question.world.observed.table(question.node.storage)
     assert storage is not None
     assert found.full is not None
-    tables = [question.world.observed.table(name) for _, name in way.views]
+    states = (question.world.observed.table(name) for _, name in way.views)
+    tables = [None if _is_doubted(question, table) else table for table in states]
     cost = cost_of_views(question, storage, given, way.division, tables, found.changes)
     return cost.share_of(found.full) if cost is not None else inf
 
@@ -208,6 +209,8 @@ def choice_of_view(
     definition = definition_of(cut, given)
     computed = computed_from(table) if table is not None else None
     try:
+        if _is_doubted(question, table):
+            raise Refused("forced", "a full refresh of the fresh MV was requested after it was computed")
         if computed is None and table is not None and table.current_snapshot_id is not None:
             raise Refused("storage-changed-by-others", "others changed its rows, its columns or what is recorded of them")
         inputs = _inputs_since(given, cut, computed, kept, definition, settings)
@@ -225,6 +228,11 @@ def choice_of_view(
         return found
     # Under the policy `incremental`, everything is computed only if the change alone cannot be followed.
     return cheapest_of(replace(alone, has_children=True), table, inputs, cut.shape, changes)
+
+
+def _is_doubted(question: Question, view: TableState | None) -> bool:
+    storage = question.world.observed.table(question.node.storage)
+    return view is not None and storage is not None and view.uuid in doubted_views(storage)
 
 
 def choice_of_query(

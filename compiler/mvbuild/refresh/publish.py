@@ -13,11 +13,12 @@ from mvbuild.refresh.run_id import left_over
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.stage import Staged
 from mvbuild.refresh.write_outcome import WriteOutcome
-from mvbuild.storage.auxiliary_views import named_views
+from mvbuild.storage.auxiliary_views import named_views, with_doubt
 from mvbuild.storage.commits import recorded
 from mvbuild.storage.history import next_refresh_id, written_in
 from mvbuild.storage.layout import changed_properties, docs, storage_layout
 from mvbuild.storage.refresh_properties import after_refresh
+from mvbuild.storage.stored import stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,10 @@ def _commit(session: RunSession, audited: Audited) -> TableCommit:
 
 
 def _named(staged: Staged) -> dict[str, str]:
+    before, record = stored(staged.place.before).record, staged.prepared.record
     if not staged.views:
-        return {}
+        # Forced although there was nothing to refresh: whoever asks for that does not trust the rows.
+        is_doubt = staged.choice.code == "forced" and before is not None and before.base_tables == record.base_tables
+        return with_doubt(staged.place.before) if is_doubt else {}
     views = [one.named for one in staged.views]
-    return named_views(staged.place.before, str(staged.snapshot.snapshot_id), staged.prepared.record, views)
+    return named_views(staged.place.before, str(staged.snapshot.snapshot_id), record, views)

@@ -99,8 +99,25 @@ def named_views(storage: TableState, refreshed: str, record: RefreshRecord, view
     views = tuple(views)
     names = {one.name for one in views}
     unused = [_entry(one) for one in listed_views(storage) if one.name not in names]
+    doubted = sorted(doubted_views(storage) - {one.uuid for one in views})
     found = {"refresh": refreshed, "read": _states(record), "views": [_entry(one) for one in views]}
-    return {NAMED: json.dumps({**found, "unused": unused} if unused else found)}
+    return {NAMED: json.dumps({**found, **({"unused": unused} if unused else {}), **({"doubted": doubted} if doubted else {})})}
+
+
+def doubted_views(storage: TableState) -> frozenset[str]:
+    """UUIDs of the auxiliary views that were there when a full refresh was requested of rows that were fresh: whoever asks for that may not
+    trust the views either, so that each is computed in full before it is used again."""
+    found = _decoded(storage.properties.get(NAMED)).get("doubted", ())
+    return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+
+
+def with_doubt(storage: TableState) -> dict[str, str]:
+    """The property after such a refresh, which reads base tables alone."""
+    listed = listed_views(storage)
+    if not listed:
+        return {}
+    doubted = sorted(doubted_views(storage) | {one.uuid for one in listed})
+    return {NAMED: json.dumps({"unused": [_entry(one) for one in listed], "doubted": doubted})}
 
 
 def moved_views(storage: TableState, before: RefreshRecord | None, record: RefreshRecord) -> dict[str, str]:

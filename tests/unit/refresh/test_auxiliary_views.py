@@ -26,6 +26,7 @@ from mvbuild.storage.auxiliary_views import (
     NAMED,
     OWNED_BY,
     computed_from,
+    doubted_views,
     listed_views,
     named_views,
     view_name,
@@ -236,6 +237,19 @@ def test_views_are_renamed_with_their_mv(tmp_path: Path) -> None:
     assert [one.name for one in views_of_rows(storage, record)] == [name("main.total__auxiliary_1")]
     assert of.table("main.total__auxiliary_1").properties[OWNED_BY] == "model.shop.total"
     assert name(VIEW) not in of.catalog.load([name(VIEW)])
+
+
+def test_a_full_refresh_that_was_requested_doubts_the_views(tmp_path: Path) -> None:
+    """Whoever asks for it may not trust what the MV is computed from."""
+    of = made(tmp_path)
+    refreshed(of)
+    before = of.table(VIEW)
+    storage = refreshed(of, full_refresh=True)
+    record = stored(storage).record
+    assert record is not None
+    assert views_of_rows(storage, record) == ()
+    assert doubted_views(storage) == {before.uuid}
+    assert of.table(VIEW).current_snapshot_id == before.current_snapshot_id
 
 
 def test_what_reads_a_view_keeps_the_mv(tmp_path: Path) -> None:

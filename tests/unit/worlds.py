@@ -11,6 +11,7 @@ from typing import Any
 
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.api.lineage_events import with_lineage
+from mvbuild.formats.properties import TARGET_NAMESPACE
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
@@ -22,10 +23,10 @@ from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
 from mvbuild.plan.renames import find_renames, renamed_world
-from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.commits import TableLayout, ViewCommit
 from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.sources import Sources
-from mvbuild.ports.states import TableState
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.project.load import load_project
 from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import Event, RunResult
@@ -34,7 +35,7 @@ from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.testing import with_other_tests
 from mvbuild.selection.select import select, select_all
-from mvbuild.storage.names import former_states
+from mvbuild.storage.names import former_states, storage_name
 from mvbuild.workers import Workers
 from unit.settled_check import SettledCheck
 
@@ -292,3 +293,19 @@ def shop(root: Path, files: Mapping[str, str] = PROJECT) -> Shop:
     base_table(made.catalog, "raw.orders")
     base_table(made.catalog, "raw.customers")
     return made
+
+
+def unmarked(of: Shop, view: ViewState) -> None:
+    """The view as an older mvbuild wrote it: it does not say for which target."""
+    commit = ViewCommit(
+        identifier=view.identifier,
+        expect_metadata_location=view.metadata_location,
+        version_id=None,
+        schema=view.schema,
+        representations=view.representations,
+        default_namespace=view.default_namespace,
+        properties={},
+        remove_properties=(TARGET_NAMESPACE,),
+        storage_table=storage_name(view),
+    )
+    of.catalog.commit([commit])

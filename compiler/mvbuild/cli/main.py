@@ -225,7 +225,7 @@ def _explain(exc: Exception) -> int:
     if isinstance(exc, click.ClickException):
         return report([_misuse(exc)])
     if isinstance(exc, ProjectError):
-        # What the project itself was wrong in was reported when it was read.
+        # Errors of the project were printed when it was read.
         context = click.get_current_context(silent=True)
         already = context.meta.get(REPORTED, ()) if context else ()
         return report(d for d in exc.diagnostics if d not in already) or 2

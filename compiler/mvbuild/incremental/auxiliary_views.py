@@ -166,7 +166,7 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
 
 
 _FROM_VIEWS = "from its auxiliary views"
-_NOT_OF_THESE = "its rows were not computed from these auxiliary views: all of them are computed from the views once"
+_NOT_OF_THESE = "its rows were not computed from its current auxiliary views, so all rows are computed from them once"
 
 
 def _names(question: Question, storage: TableState, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
@@ -210,9 +210,9 @@ def choice_of_view(
     computed = computed_from(table) if table is not None else None
     try:
         if _is_doubted(question, table):
-            raise Refused("forced", "a full refresh of the fresh MV was requested after it was computed")
+            raise Refused("forced", "a full refresh was requested while the MV was fresh, so it is computed again")
         if computed is None and table is not None and table.current_snapshot_id is not None:
-            raise Refused("storage-changed-by-others", "others changed its rows, its columns or what is recorded of them")
+            raise Refused("storage-changed-by-others", "another writer changed its rows or columns")
         inputs = _inputs_since(given, cut, computed, kept, definition, settings)
         assert table is not None
         changes = changes_of(inputs, cut.shape, question.read)
@@ -252,7 +252,7 @@ def choice_of_query(
         changes = changes_of(inputs, shape, question.read)
     except Refused:
         # Of a base table, this would have been found before. The views are right again now.
-        what = "others changed an auxiliary view, and what it got or lost since the last refresh is unknown"
+        what = "another writer changed an auxiliary view, so its change since the last refresh is unknown"
         return replace(_full("auxiliary-views-built", what), inputs=inputs, shape=shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=shape)

@@ -136,7 +136,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "incremental-failed": ("The incremental refresh failed, and the full one succeeded.", "Report it: see the error in the debug log."),
     "auxiliary-views-built": (
-        "The rows of the MV were not computed from the auxiliary views that it has now: all rows are computed from them once.",
+        "The rows were not computed from the current auxiliary views, so all rows are computed from them once.",
         "Nothing to do: the next refreshes can use them.",
     ),
     "auxiliary-name-taken": (

@@ -77,6 +77,19 @@ def is_of_target(graph: Graph, view: ViewState) -> bool:
     return tuple(part.lower() for part in view.identifier.namespace) in {tuple(part.lower() for part in one) for one in here}
 
 
+def is_of_another_target(graph: Graph, view: ViewState) -> bool:
+    """Whether the view certainly was not written for this target. Where an older view does not say it, the rule for namespaces decides."""
+    target = graph.project.target
+    own, there = ([part.lower() for part in one] for one in (target.namespace, view.identifier.namespace))
+    if TARGET_NAMESPACE in view.properties:
+        return not is_of_target(graph, view)
+    if target.namespaces == "as_written" or there == own:
+        return False
+    at = len(own) - 1
+    is_prefixed = there[:at] == own[:at] and len(there) > at and there[at].startswith(f"{own[at]}_")
+    return not (target.namespaces == "prefixed" and is_prefixed)
+
+
 def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier, ...]:
     """Names of the storage tables that removed views, and views that were MVs before, point to."""
     former = [v for n in world.graph.models if _is_view(n) and (v := world.observed.view(n.identifier))]

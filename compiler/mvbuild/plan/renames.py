@@ -19,7 +19,7 @@ from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.graph.view_text import DEFINITION, DIALECTS
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
-from mvbuild.plan.removed import of_target
+from mvbuild.plan.removed import is_of_another_target, of_target
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.storage.embedded import with_embedded
 from mvbuild.storage.names import former_name, storage_name
@@ -111,6 +111,10 @@ def _claims(world: World) -> dict[TableIdentifier, list[str]]:
 def _look(search: _Search, node: ModelNode) -> None:
     old = former_name(node)
     state = search.former.get(old) if old is not None and old != node.identifier else None
+    graph = search.world.graph
+    if isinstance(state, ViewState) and state.properties.get(OWNER, "").startswith(_prefix(graph)) and is_of_another_target(graph, state):
+        # A developer's run renames nothing of production, whose MV has the same model.
+        state = None
     if isinstance(state, ViewState):
         _of_view(search, node, state)
     elif state is None and (own := search.world.observed.view(node.identifier)):

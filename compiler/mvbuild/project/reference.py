@@ -83,7 +83,7 @@ namespace of its own, and decide with `namespaces` what becomes of `+namespace: 
 namespaces: "{{ 'as_written' if target.name == 'production' else 'prefixed' }}" # mart in production, dev_ada_mart for Ada
 ```
 
-Targets of one catalog leave each other alone: what a target built, only a target with the same namespace lists as removed, or drops.
+Targets in one catalog do not affect each other: only a target with the same namespace lists, renames or drops what a target built.
 """
 _START = """`mvbuild run`, `build`, `test` and `verify` add up the sizes of the tables that they will read, and start a local Spark
 that fits. Up to 64 MB, the JVM does not optimize code (`-XX:TieredStopAtLevel=1`), uses the serial garbage collector, and begins with a

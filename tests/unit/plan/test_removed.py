@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.formats.properties import TARGET_NAMESPACE
 from mvbuild.freshness.observe import observe
 from mvbuild.lifecycle.drop import drop_all
 from mvbuild.lifecycle.removed_models import find_named, find_removed
 from mvbuild.plan.removed import Removed
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import ViewState
-from mvbuild.storage.names import storage_name
-from unit.worlds import PROJECT, SCHEMA, Shop, append, compiled, name, shop
+from unit.worlds import PROJECT, SCHEMA, Shop, append, compiled, name, shop, unmarked
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}
 
@@ -78,7 +76,7 @@ def test_what_another_target_built_is_not_removed(built: Shop, marked: bool) -> 
     if not marked:
         for found in built.catalog.load([name(f"{space}.{model}") for space in ("mart", "dev_ada") for model in models]).values():
             assert isinstance(found, ViewState)
-            without_mark(built, found)
+            unmarked(built, found)
     assert {item.identifier.namespace for item in gone(built)} <= {("main",)}
     delete(built, "monthly")
     (item,) = (item for item in gone(built) if item.identifier.namespace != ("main",))
@@ -87,21 +85,6 @@ def test_what_another_target_built_is_not_removed(built: Shop, marked: bool) -> 
     with pytest.raises(ProjectError):
         find_named(built.world(), built.catalog, "monthly")
     assert find_named(built.world(), built.catalog, "mart.monthly").identifier.dotted == "mart.monthly"
-
-
-def without_mark(shop: Shop, view: ViewState) -> None:
-    commit = ViewCommit(
-        identifier=view.identifier,
-        expect_metadata_location=view.metadata_location,
-        version_id=None,
-        schema=view.schema,
-        representations=view.representations,
-        default_namespace=view.default_namespace,
-        properties={},
-        remove_properties=(TARGET_NAMESPACE,),
-        storage_table=storage_name(view),
-    )
-    shop.catalog.commit([commit])
 
 
 def test_what_is_left_in_a_namespace_without_models_is_still_listed(built: Shop) -> None:

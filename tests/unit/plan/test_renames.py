@@ -11,7 +11,7 @@ from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.rules import judge
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import TableState, ViewState
-from unit.worlds import PROJECT, Shop, name, shop
+from unit.worlds import PROJECT, Shop, name, shop, unmarked
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}
 
@@ -249,3 +249,23 @@ def test_a_new_model_of_the_old_name_gets_a_directory_of_its_own(built: Shop) ->
     built.write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE id > 1\n"})
     assert built.statuses("daily") == {"daily": "success"}
     assert storage(built, "daily").location != storage(built, "per_day").location
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "written before targets were marked"])
+def test_a_developer_renames_nothing_of_production(tmp_path: Path, marked: bool) -> None:
+    targets = "targets: {production: {namespace: main}, dev: {namespace: dev_ada}}\nnamespaces: \"{{ 'as_written' if target.name == 'production' else 'prefixed' }}\"\n"
+    files = {"models/old.sql": "{{ config(namespace='mart') }} SELECT id FROM raw.orders\n"}
+    made = shop(tmp_path, {**files, "mvbuild.yml": f"name: shop\ntarget: production\n{targets}"})
+    assert made.run().ok
+    before = view(made, "mart.old")
+    if not marked:
+        unmarked(made, before)
+    (tmp_path / "models/old.sql").unlink()
+    made.write({"models/new.sql": "{{ config(namespace='mart', previous_name='mart.old') }} SELECT id FROM raw.orders\n"})
+    made.write({"mvbuild.yml": f"name: shop\ntarget: dev\n{targets}"})
+    assert made.run().ok
+    assert view(made, "mart.old").uuid == before.uuid
+    assert view(made, "dev_ada_mart.new").uuid != before.uuid
+    made.write({"mvbuild.yml": f"name: shop\ntarget: production\n{targets}"})
+    assert made.run().ok
+    assert view(made, "mart.new").uuid == before.uuid

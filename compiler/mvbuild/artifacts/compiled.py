@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,12 +27,13 @@ def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers
     From then on, the fingerprint of the model is known.
     """
     folder = graph.project.target_path / "compiled" / graph.project.name
+    below = f"{folder}{os.sep}"  # a run with nothing to do looks at thousands: joining a Path takes as long as its file
     new: list[ModelNode] = []
     for node in graph.models:
         if node.id in graph.undefined:
             continue
         stamp = known.get(node.id)
-        if stamp is not None and stamp == _stamp(folder / node.model.file.path):
+        if stamp is not None and stamp == _stamp(below + node.model.file.path):
             yield node.id, stamp
         else:
             new.append(node)
@@ -77,7 +79,7 @@ def _write(path: Path, text: str) -> Stamp:
     return write_text(path, [content])
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _stamp(path: str) -> Stamp | None:
     with suppress(FileNotFoundError, NotADirectoryError):
         return stamp_of(path)
     return None

@@ -64,7 +64,7 @@ class LazyTest(Lazy, TestNode):
 def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
     """A hash of everything that a graph depends on, except the texts of its models; None if a file cannot be read."""
     project, contents = opened.project, opened.contents
-    texts = [*opened.documents, *(f.path for f in opened.markdown), *(f.path for kind in ("macro", "test") for f in opened.files[kind])]
+    texts = [*opened.documents, *opened.markdown, *(f.path for kind in ("macro", "test") for f in opened.files[kind])]
     models = [f.path for f in opened.files["model"]]
     try:
         hashes = [(path, contents.hash(path, LARGEST_TEXT)) for path in texts]

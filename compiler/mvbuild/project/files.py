@@ -28,14 +28,12 @@ class Found:
 
     path: str
     folders: tuple[str, ...]
+    suffix: str
+    """`.sql`, in lower case."""
 
     @property
     def stem(self) -> str:
         return splitext(basename(self.path))[0]
-
-    @property
-    def suffix(self) -> str:
-        return splitext(self.path)[1].lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def _walk(directory: str, relative: str, folders: tuple[str, ...], seen: set[str
             all_folders.add(inner)
             yield from _walk(entry.path, path, inner, seen, all_folders)
         elif entry.is_symlink() or entry.is_file():
-            yield Found(path.replace(os.sep, "/"), folders)
+            yield Found(path.replace(os.sep, "/"), folders, splitext(entry.name)[1].lower())
 
 
 def _leads_to(check: Callable[[], bool]) -> bool:
@@ -121,11 +119,11 @@ class Contents:
             found = self._read[path] = decode(path, content)
         return found
 
-    def texts(self, found: Iterable[Found], report: list[Diagnostic]) -> Iterator[tuple[Found, SourceFile]]:
+    def texts(self, paths: Iterable[str], report: list[Diagnostic]) -> Iterator[SourceFile]:
         """The texts of the files that can be read."""
-        for item in found:
+        for path in paths:
             try:
-                yield item, self.text(item.path)
+                yield self.text(path)
             except ProjectError as exc:
                 report.extend(exc.diagnostics)
 

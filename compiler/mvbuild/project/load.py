@@ -54,15 +54,14 @@ class Opened:
         return tuple(dict.fromkeys(f.path for f in found if f.suffix in _YAML and f.path != self.project.file.path))
 
     @cached_property
-    def markdown(self) -> tuple[Found, ...]:
+    def markdown(self) -> tuple[str, ...]:
         """The files that can have docs blocks."""
         found = (f for kind in ("docs", "model", "seed", "macro") for f in self.lists[kind].files if f.suffix == ".md")
-        return tuple({f.path: f for f in found}.values())
+        return tuple(dict.fromkeys(f.path for f in found))
 
     @cached_property
     def docs(self) -> DocsBlocks:
-        files = (file for _, file in self.contents.texts(self.markdown, self.report))
-        return docs_blocks(self.project.name, files, self.report)
+        return docs_blocks(self.project.name, self.contents.texts(self.markdown, self.report), self.report)
 
     @cached_property
     def files(self) -> Mapping[str, tuple[Found, ...]]:
@@ -141,7 +140,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
     """Add the files that only have to be read. Raises one ProjectError with all errors."""
     project, report = opened.project, opened.report
     generic = (f for f in opened.files["test"] if _is_generic(f))
-    macros = tuple(file for _, file in opened.contents.texts((*opened.files["macro"], *generic), report))
+    macros = tuple(opened.contents.texts((f.path for f in (*opened.files["macro"], *generic)), report))
     report += problems(described.tests, custom_tests(macros, report))
     loaded = LoadedProject(
         root=opened.root,
@@ -159,7 +158,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         groups=described.groups,
         macros=macros,
         packages=opened.packages,
-        tests=tuple(file for _, file in opened.contents.texts((f for f in opened.files["test"] if not _is_generic(f)), report)),
+        tests=tuple(opened.contents.texts((f.path for f in opened.files["test"] if not _is_generic(f)), report)),
         lint=project.lint,
         documents=tuple(described.files),
         yaml_paths=opened.documents,
@@ -179,7 +178,7 @@ def _is_generic(found: Found) -> bool:
 
 def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:
     """What some YAML files declare together."""
-    files = [file for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report)]
+    files = list(opened.contents.texts(paths, opened.report))
     described = read_documents(files, opened.templates, opened.cache.files, opened.report, workers)
     opened.docs.applied(described, opened.report)
     return described
@@ -188,9 +187,10 @@ def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Describe
 def _models(opened: Opened, described: Described) -> list[ModelFile]:
     for layer in _distinct(opened.model_layers, described.models.values()):
         opened.report.extend(check_layer(layer))
-    files = opened.contents.texts(opened.files["model"], opened.report)
-    entries = described.of_files({f.stem.lower() for f in opened.files["model"]})
-    return [model_file(opened, item, file, entries.get(item.stem.lower())) for item, file in files]
+    found = {f.path: f for f in opened.files["model"]}
+    entries = described.of_files({f.stem.lower() for f in found.values()})
+    texts = opened.contents.texts(found, opened.report)
+    return [model_file(opened, found[file.path], file, entries.get(found[file.path].stem.lower())) for file in texts]
 
 
 def model_file(opened: Opened, item: Found, file: SourceFile, entry: Entry | None) -> ModelFile:

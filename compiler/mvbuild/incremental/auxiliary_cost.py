@@ -6,17 +6,31 @@ are expected below its aggregate. What will change in a view is estimated from w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Relation, Scan, Sessions, Window, bottom_of, leaves, walk
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Join,
+    Limit,
+    Relation,
+    Scan,
+    Sessions,
+    SetOperation,
+    Window,
+    bottom_of,
+    leaves,
+    walk,
+)
 from mvbuild.incremental.choose import Question, cheapest_of
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.effort import Estimator
+from mvbuild.incremental.fixed_costs import Steps
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.inputs import Input, Inputs, ReadChange, total
 from mvbuild.incremental.kept_views import KeptInput, over
@@ -30,6 +44,7 @@ from mvbuild.ports.states import TableState
 MOST = 0.25
 """The largest share of the bytes of a query's tables that views of rows, and of the groups that these need, may have: with more, they are
 hardly better than the tables."""
+_GROUPS = (Aggregate, Distinct, Limit, Sessions, SetOperation, Window)
 _EXPECTED = -2
 """In place of the earlier snapshot of a view, whose change is only expected."""
 
@@ -63,6 +78,23 @@ def cost_of_views(
         return None
     outer = _cost(question, storage, given, division.shape, kept, changes, expected, may_compute_all=True)
     return None if outer is None else spent + outer
+
+
+def least_seconds(root: Relation, changed: Set[int]) -> float:
+    """About the least that a refresh from auxiliary views costs, however it is divided: one query for a view and one for the MV, with the
+    groups of each, and the joins that changes go through before their rows are grouped. `changed`: the tables."""
+    blocks = [list(_block(top)) for top in (root, *(child for node in walk(root) if isinstance(node, _GROUPS) for child in node.children))]
+    of_changes = [block for block in blocks if any(isinstance(n, Scan) and n.leaf in changed for n in block)]
+    joins = sum(isinstance(n, Join) for block in of_changes for n in block)
+    return Steps(fetches=2, changes=len(changed) + 1, scans=joins, operators=joins + len(of_changes) + 1).seconds
+
+
+def _block(relation: Relation) -> Iterator[Relation]:
+    """Down to where rows are grouped or compared with others."""
+    yield relation
+    if not isinstance(relation, _GROUPS):
+        for child in relation.children:
+            yield from _block(child)
 
 
 def _cost(

@@ -14,7 +14,7 @@ from itertools import chain, count, islice
 from math import inf
 
 from mvbuild.incremental.algebra import leaves
-from mvbuild.incremental.auxiliary_cost import cost_of_views
+from mvbuild.incremental.auxiliary_cost import cost_of_views, least_seconds
 from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
@@ -98,12 +98,14 @@ def _planned(question: Question, given: Inputs, way: _Way) -> AuxiliaryPlan:
 
 
 def _may_pay(question: Question, found: StrategyChoice) -> bool:
-    """Whether the changes that were seen would need a full refresh or a good share of one, or the MV has auxiliary views: known before the
-    query is divided."""
+    """Whether the changes that were seen would need a full refresh or a good share of one, or the MV has auxiliary views, and whether the
+    least that these cost is cheaper: known before the query is divided, which takes longer than many a small refresh gains."""
     storage = question.world.observed.table(question.node.storage)
-    if storage is None or found.full is None or not found.changes:
+    if storage is None or found.full is None or found.shape is None or not found.changes:
         return False
-    return _share_without(found) > MUCH or bool(listed_views(storage))
+    now, has_views = _share_without(found), bool(listed_views(storage))
+    most = CHEAPER if has_views else min(CHEAPER, now * LESS)
+    return (now > MUCH or has_views) and least_seconds(found.shape.root, found.changes.keys()) < most * found.full.seconds
 
 
 def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inputs, ways: Sequence[_Way]) -> _Way | None:

@@ -20,7 +20,7 @@ from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.amount import bytes_of, read_by_mvs
 from mvbuild.plan.build import build_plan
-from mvbuild.plan.model import Plan
+from mvbuild.plan.model import OnWork, Plan
 from mvbuild.plan.on_branch import branchable
 from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Found, find_renames, renamed_world
@@ -45,16 +45,17 @@ def plan(
     removed: bool = True,
     catalog: Catalog | None = None,
     spark: Any = None,
+    on_work: OnWork | None = None,
 ) -> Plan:
     """What a run would do and why. Reads the catalog once; does not need Spark. With `removed`, and unless nodes are selected, all views of
     the catalog are read too: they show what remains of models that were removed. `spark`: the session that the run will use, if it is not
-    mvbuild's own."""
+    mvbuild's own. `on_work`: see `build_plan`."""
     graph = graph_of(project)
     catalog = catalog or catalog_of(graph)
     world = observed(graph, catalog, spark, lazily=not full_refresh)
     chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
     removed = removed and not (tuple(select) or tuple(exclude))
-    planned = plan_nodes(world, catalog, chosen, full_refresh=full_refresh, removed=removed, warnings=warnings)
+    planned = plan_nodes(world, catalog, chosen, full_refresh=full_refresh, removed=removed, warnings=warnings, on_work=on_work)
     settle(planned)
     return planned
 
@@ -68,8 +69,9 @@ def plan_nodes(
     removed: bool = False,
     warnings: tuple[Diagnostic, ...] = (),
     wanted: Mapping[NodeId, Reason] = MappingProxyType({}),
+    on_work: OnWork | None = None,
 ) -> Plan:
-    """`plan` for callers that have read the catalog, and know the nodes. `wanted`: see `build_plan`."""
+    """`plan` for callers that have read the catalog, and know the nodes. `wanted` and `on_work`: see `build_plan`."""
     graph = world.graph
     with explained(graph):
         former = former_states(world.graph, world.observed.states, catalog, world.settled)
@@ -86,6 +88,7 @@ def plan_nodes(
         changes=Changes(catalog.changes),
         wanted=wanted,
         refused=found.refused,
+        on_work=on_work,
     )
     before = replace(world, observed=world.observed.updated(former))
     planned = replace(planned, renames=found.renames, before=before, removed=gone)

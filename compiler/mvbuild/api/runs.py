@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mvbuild.api.compilation import write_artifacts, write_results
+from mvbuild.api.early_start import planned_beside
 from mvbuild.api.interrupted import Ended
 from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.of_project import Project, graph_of, states_of
 from mvbuild.api.refreshes import plan
-from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
+from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session, started_engine
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph
 from mvbuild.plan.amount import bytes_of, read_by_plan
 from mvbuild.plan.model import Plan
 from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.engine import Engine
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import RunResult
@@ -60,16 +63,13 @@ def run(
     together = graph.project.publish == "atomic" if atomic is None else atomic
     if together:
         require_atomic(graph, catalog.atomic)
-    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
-    is_for_this = ends_process and planned.needs_engine
-    reads = bytes_of(planned.world, read_by_plan(planned, all_tests=all_tests), planned.rows) if is_for_this else None
-    which, ended = "build" if all_tests else "run", Ended(on_event=on_event)
-    arguments = {"which": which, **(arguments or {})}
-    if any(step.is_change for step in planned.steps):
-        # If the process is killed, `retry` finds all that this run was about to do, and not what an earlier one did.
-        write_results(planned.world.graph, ended.interrupted(planned, together=together), arguments=arguments)
+    ended = Ended(on_event=on_event)
+    arguments = {"which": "build" if all_tests else "run", **(arguments or {})}
+    begin = _Beginning(ended=ended, arguments=arguments, together=together, all_tests=all_tests, ends_process=ends_process)
+    make = partial(plan, graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
+    planned, engine = planned_beside(make, begin.engine) if ends_process and spark is None else (make(), None)
     try:
-        with open_session(planned.world, catalog, spark, on_event, reads=reads) as session:
+        with open_session(planned.world, catalog, spark, on_event, reads=begin(planned), engine=engine) as session:
             session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
             planned = _started(session, planned)
 
@@ -92,6 +92,30 @@ def run(
     result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
     write_artifacts(planned.world.graph, result, arguments=arguments)
     return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beginning:
+    """What a run does before its first step, and before Spark starts for it."""
+
+    ended: Ended
+    arguments: Mapping[str, Any]
+    together: bool
+    all_tests: bool
+    ends_process: bool
+
+    def __call__(self, planned: Plan) -> int | None:
+        """Returns how many bytes of tables the process reads, if that is known. If it is killed, `retry` finds all that this run was about
+        to do, and not what an earlier one did."""
+        graph = planned.world.graph
+        if any(step.is_change for step in planned.steps):
+            write_results(graph, self.ended.interrupted(planned, together=self.together), arguments=self.arguments)
+        if not self.ends_process or not planned.needs_engine:
+            return None
+        return bytes_of(planned.world, read_by_plan(planned, all_tests=self.all_tests), planned.rows)
+
+    def engine(self, expected: Plan) -> Engine:
+        return started_engine(expected.world.graph, None, self.ended.on_event, reads=self(expected))
 
 
 def _require_whole(graph: Graph, select: Sequence[str], exclude: Sequence[str]) -> None:

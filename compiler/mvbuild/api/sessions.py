@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,12 @@ def explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def open_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *, reads: int | None = None) -> Iterator[RunSession]:
+def open_session(
+    world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *, reads: int | None = None, engine: Engine | None = None
+) -> Iterator[RunSession]:
+    """`engine`: one that was started already."""
     session = new_session(world, catalog, spark, on_event, reads=reads)
+    session.use(engine)
     try:
         yield session
     finally:
@@ -104,22 +109,6 @@ def new_session(
 ) -> RunSession:
     """A session whose engine starts when it is needed. Without `warm`, it is never one that other commands use too. `reads`: how
     many bytes of tables an engine of its own reads before the process ends, if that is known."""
-    project = world.graph.project
-
-    def start() -> Engine:
-        engine = start_engine(
-            project.target,
-            spark=spark,
-            log_file=project.target_path / "logs" / "spark.log",
-            env=os.environ,
-            progress=lambda message: on_event(Message(message=message)),
-            sources=tuple(world.graph.outside.values()),
-            project=project.root if warm else None,
-            reads=reads,
-        )
-        on_event(EngineStarted(work=engine.work))
-        return engine
-
     clock = SystemClock()
     run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))
     return RunSession(
@@ -127,11 +116,28 @@ def new_session(
         clock=clock,
         run=run_id,
         world=world,
-        start_engine=start,
+        start_engine=partial(started_engine, world.graph, spark, on_event, warm=warm, reads=reads),
         is_alive=_is_alive,
-        sources=open_sources(project.target),
+        sources=open_sources(world.graph.project.target),
         changes=Changes(catalog.changes),
     )
+
+
+def started_engine(graph: Graph, spark: Any, on_event: OnEvent, *, warm: bool = True, reads: int | None = None) -> Engine:
+    """`warm` and `reads`: see `new_session`."""
+    project = graph.project
+    engine = start_engine(
+        project.target,
+        spark=spark,
+        log_file=project.target_path / "logs" / "spark.log",
+        env=os.environ,
+        progress=lambda message: on_event(Message(message=message)),
+        sources=tuple(graph.outside.values()),
+        project=project.root if warm else None,
+        reads=reads,
+    )
+    on_event(EngineStarted(work=engine.work))
+    return engine
 
 
 def _host() -> str:

@@ -21,7 +21,7 @@ from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.graph.time_travel import no_versions
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import takeovers
-from mvbuild.plan.model import Action, Plan, Step
+from mvbuild.plan.model import Action, OnWork, Plan, Step
 from mvbuild.plan.needed import needed_fresher
 from mvbuild.plan.refused import refused_nodes
 from mvbuild.ports.states import TableState
@@ -52,12 +52,14 @@ def build_plan(
     changes: ReadChange | None = None,
     wanted: Mapping[NodeId, Reason] = MappingProxyType({}),
     refused: Mapping[NodeId, tuple[Diagnostic, ...]] = MappingProxyType({}),
+    on_work: OnWork | None = None,
 ) -> Plan:
     """What a run of the selected nodes would do.
 
     `changes` returns what changed in a table between two snapshots; without it, every refresh is planned as a full one. `wanted`: MVs
     within their own windows to refresh nevertheless, if there are changes that they have not seen, and why. `refused`: nodes that must not
-    be built, and why.
+    be built, and why. `on_work` is called at most once, with the steps that are expected, when it is clear that the engine is needed and
+    before the strategies of the other steps are chosen.
     """
     draft = _Draft(
         world=world,
@@ -74,6 +76,9 @@ def build_plan(
             draft.steps[id_] = Step(node=id_, action="reuse", reasons=())
         elif id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
             draft.add(draft.step(id_))
+            if on_work is not None and draft.has_work_for_engine(id_):
+                on_work(draft.expected())
+                on_work = None
     warned = tuple(found for step in draft.steps.values() if (found := _warning(world, step)))
     new = (node for id in draft.steps if id not in world.settled and isinstance(node := world.graph.nodes[id], ModelNode))
     warned += tuple(found for node in new for found in flaws(world, node))
@@ -104,6 +109,21 @@ class _Draft:
     steps: dict[NodeId, Step] = field(default_factory=dict)
     changing: set[TableIdentifier] = field(default_factory=set)
     """The nodes to which the steps so far give new content or a new definition."""
+
+    def has_work_for_engine(self, id_: NodeId) -> bool:
+        """Whether a step surely needs the engine. Not while seeds are left to load: their rows are not known yet."""
+        step = self.steps[id_]
+        is_sure = step.needs_engine and step.choice is not None and not step.is_forced
+        return is_sure and not any(id in self.selected and id not in self.rows and self._is_seed(id) for id in self.pending)
+
+    def expected(self) -> Plan:
+        """The steps so far, and refreshes of all others that are selected and not fresh."""
+        rest = (id for id in self.world.graph.nodes if id in self.selected and id not in self.steps and id in self.freshness)
+        stale = (Step(node=id, action="refresh", reasons=()) for id in rest if not self.freshness[id].is_fresh)
+        return Plan(world=self.world, steps=(*self.steps.values(), *stale), freshness=self.freshness, rows=self.rows)
+
+    def _is_seed(self, id_: NodeId) -> bool:
+        return isinstance(self.world.graph.nodes[id_], SeedNode)
 
     def add(self, step: Step) -> None:
         self.steps[step.node] = step

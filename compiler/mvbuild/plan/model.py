@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -49,6 +49,11 @@ class Step:
     @property
     def is_change(self) -> bool:
         return self.action not in ("reuse", "blocked")
+
+    @property
+    def needs_engine(self) -> bool:
+        """Whether it needs Spark: loading seeds and moving a record on do not."""
+        return self.action in ("create", "replace", "refresh", "redefine")
 
     @property
     def is_forced(self) -> bool:
@@ -107,5 +112,9 @@ class Plan:
 
     @property
     def needs_engine(self) -> bool:
-        """Whether the planned steps need Spark: loading seeds and moving a record on do not."""
-        return any(s.action in ("create", "replace", "refresh", "redefine") for s in self.steps)
+        """Whether a step needs Spark."""
+        return any(s.needs_engine for s in self.steps)
+
+
+OnWork = Callable[[Plan], None]
+"""Called with the steps that are expected."""

@@ -72,6 +72,10 @@ class RunSession:
                 self._engine = self.start_engine()
             return self._engine
 
+    def use(self, engine: Engine | None) -> None:
+        """An engine that was started before this session; it is stopped with it."""
+        self._engine = engine
+
     def observe(self, states: Mapping[TableIdentifier, State], gone: Collection[TableIdentifier] = ()) -> None:
         """Take newer states of some names into the world of this run. `gone`: names that no longer exist."""
         with self._world_lock:

@@ -120,8 +120,9 @@ def _ended_if_interrupted() -> Iterator[None]:
 
     class Started(Popen):  # type: ignore[type-arg]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            started.append(self)
+            with _later_signals():
+                super().__init__(*args, **kwargs)
+                started.append(self)
 
     vars(java_gateway)["Popen"] = Started
     try:
@@ -132,6 +133,29 @@ def _ended_if_interrupted() -> Iterator[None]:
         raise
     finally:
         vars(java_gateway)["Popen"] = Popen
+
+
+@contextmanager
+def _later_signals() -> Iterator[None]:
+    """What interrupts between the start of a process and the return of its number would lose the number: it waits until the end."""
+    import signal
+    from threading import current_thread, main_thread
+
+    if current_thread() is not main_thread():  # no signal interrupts it
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    own = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in own:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in own.items():
+            signal.signal(number, handler)
+    for signalled in came:
+        signal.raise_signal(signalled)
 
 
 def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:

@@ -223,7 +223,8 @@ def _outcome(result: NodeResult) -> tuple[str, str, str]:
     if result.status == "success":
         return "OK", "loaded" if result.node.startswith("seed.") else "refreshed" if result.details else "created", took
     if result.status == "reused":
-        return "REUSED", "", state_of(result.reasons)
+        # What took some work was not fresh before, and is now.
+        return "REUSED", "", took if result.message else state_of(result.reasons)
     if result.status == "skipped":
         return "SKIP", "", "skipped"
     return "ERROR", "", took

@@ -25,8 +25,8 @@ Kind = Literal[
     "warning",
     "stopped",
 ]
-"""late: an MV is farther behind than its target lag · in-time: it is no longer · recovered: a node that had failed was refreshed ·
-spark: the engine is starting or was stopped."""
+"""late: an MV is farther behind than its target lag · in-time: it is no longer · recovered: a node that had failed was refreshed, or needs
+nothing any more · spark: the engine is starting or was stopped."""
 NOTABLE: frozenset[Kind] = frozenset(("reload-failed", "poll-failed", "poll-recovered", "failed", "recovered", "late", "in-time"))
 """What `--notify-command` and `--notify-url` report."""
 

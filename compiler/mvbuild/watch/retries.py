@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mvbuild.freshness.model import Freshness
@@ -52,6 +52,15 @@ class Retries:
                 self.first_seen_ms.pop(id, None)
             else:
                 self.first_seen_ms.setdefault(id, now_ms)
+
+    def healed(self, needed: Collection[NodeId]) -> list[NodeId]:
+        """Forget failures of nodes that need nothing any more, because another command refreshed them, an edit was undone, or the project
+        no longer has them. Returns these. `needed`: MVs to refresh, seeds to load and views to create."""
+        found = [id for id in self.failures if id not in needed]
+        for id in found:
+            del self.failures[id]
+            self.retry_ms.pop(id, None)
+        return found
 
     def forget(self) -> None:
         """The project was edited: what failed may work now."""

@@ -13,6 +13,7 @@ from typing import Protocol
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.pending import pending_seeds, pending_views
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.graph.target_lags import target_lags
@@ -165,8 +166,17 @@ class Watcher:
             self._seen = (world, judge(world))
         freshness, now = self._seen[1], self.clock.now_ms()
         self.retries.see(freshness, now)
+        if self.retries.failures:
+            self._heal(world, freshness)
+        self.metrics.failing(frozenset(self.retries.failures))
         reserve = round(self.interval * 1000) + (0 if self.warm.is_running else _COLD_MS)
         return find_due(world, freshness, self.retries.waiting, now, reserve), world
+
+    def _heal(self, world: World, freshness: Mapping[NodeId, Freshness]) -> None:
+        stale = {id for id, found in freshness.items() if not found.is_fresh or found.unseen}
+        for id in self.retries.healed(stale | pending_seeds(world) | pending_views(world)):
+            if id in world.graph.nodes:
+                self.report("recovered", "it had failed, and needs nothing any more", world.graph, id)
 
     def _start(self, world: World, due: Due) -> int:
         """Start the batches that do not touch what is running."""
@@ -224,7 +234,6 @@ class Watcher:
                 elif one.status == "skipped" and not self.stopping.is_set():
                     self.report("skipped", one.message, graph, one.node)
             self.retries.quiet((one.node for one in result.results if one.status in ("reused", "skipped")), now)
-        self.metrics.failing(frozenset(self.retries.failures))
 
     def _succeeded(self, graph: Graph, result: NodeResult) -> None:
         if result.status != "success":

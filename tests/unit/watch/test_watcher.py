@@ -122,6 +122,35 @@ def test_what_failed_is_reported_when_it_works_again(tmp_path: Path) -> None:
     assert "mvbuild_failing{" not in of.metrics.text()
 
 
+def test_what_failed_and_was_refreshed_by_another_command(tmp_path: Path) -> None:
+    of = watched(tmp_path, {"models/a.sql": mv()})
+    of.engine.fails = lambda sql: "no"
+    of.commit("raw.orders")
+    of.turn()
+    assert of.turn() == ["failed a"]
+    of.engine.fails = lambda sql: None
+    assert of.shop.run().ok
+    assert of.turn() == ["recovered a"]
+    assert "mvbuild_failing{" not in of.metrics.text()
+    assert of.turn(after_ms=MINUTE) == []
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_a_broken_edit_that_is_undone(tmp_path: Path, removes: bool) -> None:
+    of = watched(tmp_path, {"models/a.sql": mv(), "models/b.sql": mv()}, reload=True)
+    of.engine.fails = lambda sql: "no" if "999" in sql else None
+    of.shop.write({"models/a.sql": "SELECT id FROM raw.orders WHERE id > 999\n"})
+    of.is_edited = True
+    of.turn(after_ms=MINUTE)
+    assert of.turn() == ["failed a"]
+    of.shop.write({"models/a.sql": mv()})
+    if removes:
+        (tmp_path / "models/a.sql").unlink()
+    of.is_edited = True
+    assert of.turn(after_ms=MINUTE) == ["reloaded", *(["recovered a"] if not removes else [])]
+    assert "mvbuild_failing{" not in of.metrics.text()
+
+
 def test_an_mv_that_cannot_be_planned_does_not_stop_those_beside_it(tmp_path: Path) -> None:
     files = {"models/a.sql": mv(), "models/b.sql": mv(reads="a", more="refresh_policy='incremental_strict', partition_by=['nothing']")}
     of = watched(tmp_path, files)

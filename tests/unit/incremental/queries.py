@@ -1145,7 +1145,10 @@ class _Maker:
             found = self.random.choice(
                 (f"{column.text} <> 'y'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
             )
-            return found if self.turned.random() > 0.1 else f"'y' IN ({column.text}, 'y')"
+            turned = self.turned.random()
+            if turned > 0.8:
+                return found.replace(" LIKE", " NOT LIKE").replace(" IN", " NOT IN")
+            return found if turned > 0.1 else f"'y' IN ({column.text}, 'y')"
         if column.type == "date":
             return f"{column.text} {self.random.choice(('>=', '<', '='))} {self.day()}"
         if column.type in ("decimal", "decimal4"):

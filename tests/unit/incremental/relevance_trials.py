@@ -228,8 +228,14 @@ def comparison(random: Random, pool: Pool) -> str:
         return random.choice((column, f"NOT {column}", f"{column} = {constant(random, type_, pool)}"))
     if type_ == "string" and pick < 0.4:
         prefix = random.choice(pool.get(type_) or WORDS)[: random.choice((1, 2, 16, 17, 99))]
+        negated = random.choice(("", "", "NOT "))
         return random.choice(
-            (f"{column} LIKE '{prefix}%'", f"{column} LIKE '{prefix}'", f"{column} LIKE '_{prefix}%'", f"startswith({column}, '{prefix}')")
+            (
+                f"{column} {negated}LIKE '{prefix}%'",
+                f"{column} {negated}LIKE '{prefix}'",
+                f"{column} LIKE '_{prefix}%'",
+                f"startswith({column}, '{prefix}')",
+            )
         )
     if pick < 0.3:
         low, high = constant(random, type_, pool), constant(random, type_, pool)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
+from mvbuild.equivalence.plan_distincts import with_sets_in_order
 from mvbuild.equivalence.plan_joins import with_flat_joins
 from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_lists_in_order, with_values_read, with_whole_aggregates
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
@@ -14,6 +15,31 @@ _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
 _ALIAS = re.compile(r" AS ([^#\n]+)#(\d+)")
 _ATTRIBUTES = re.compile(r"Project \[(?:\w*#\d+L?(?:, )?)*\]\Z")
 _CONDITION = re.compile(r"(?P<node>Filter |Join \w+, )(?P<condition>\(.*\))\Z")
+_NAMES = {
+    "approx_percentile": "percentile_approx",
+    "bit_get": "getbit",
+    "ceiling": "ceil",
+    "char": "chr",
+    **dict.fromkeys(("char_length", "character_length", "len"), "length"),
+    "date_diff": "datediff",
+    "lcase": "lower",
+    "position": "locate",
+    "pow": "power",
+    "sha1": "sha",
+    "signum": "sign",
+    "string_agg": "listagg",
+    "struct": "named_struct",
+    "substr": "substring",
+    "to_unix_timestamp": "unix_timestamp",
+    "ucase": "upper",
+    "var_samp": "variance",
+}
+"""Names of functions -> other names of the same ones, of which sqlglot writes only one."""
+_OF_FUNCTIONS = re.compile(rf"(?<!\w)({'|'.join((*_NAMES, *_NAMES.values()))})\(", re.IGNORECASE)
+_COMPARED_ROW = re.compile(r"named_struct\(((?:\w+, \w*#\d+L?(?:, )?)+)\) IN \(")
+_FIELD = re.compile(r"\w+, (?=\w*#)")
+_EXPANDED = re.compile(r"\bExpand \[\[.*\]\], \[(.*)\]$", re.MULTILINE)
+"""The columns of an Expand, which Spark names by the expressions that they are made of."""
 _SCANNED = re.compile(r"RelationV2\[([^\[\]\n]*)\]")
 _HINT = re.compile(r"^((?:[ :]*(?:\+- |:- ))?Join .*?)(?:, (?:left|right)Hint=\(strategy=\w+\))+$", re.MULTILINE)
 """How Spark is asked to join decides about no row."""
@@ -27,7 +53,7 @@ def without_renames(plan: str) -> str:
     defines the columns of the result, and the first ones below UNION, which works by position."""
     # Spark keeps the word CROSS even if a join without a condition has got one.
     plan = re.sub(r"\bJoin Cross(?=,|$)", "Join Inner", _without_long_names(plan), flags=re.MULTILINE)
-    plan = _HINT.sub(r"\1", plan)
+    plan = _with_one_spelling(_HINT.sub(r"\1", plan))
     # Spark ignores the case of a unit of time.
     plan = re.sub(r"\bdate_trunc\((\w+), ", lambda match: match[0].lower(), plan)
     names = {new: f"#{old}{suffix}" for old, suffix, new in _RENAME.findall(plan)}
@@ -54,7 +80,7 @@ def without_renames(plan: str) -> str:
 
 
 def _by_laws(root: Node) -> Node:
-    laws = (_unordered, with_filters_above_windows, with_whole_aggregates, with_values_read, with_lists_in_order)
+    laws = (_unordered, with_sets_in_order, with_filters_above_windows, with_whole_aggregates, with_values_read, with_lists_in_order)
     for law in laws:
         root = law(root)
     return root
@@ -106,9 +132,18 @@ def with_plain_names(plan: str) -> str:
     return plan
 
 
+def _with_one_spelling(plan: str) -> str:
+    """A function with two names prints the one that was written. Names of the fields of a row decide nothing where it is compared."""
+    plan = _OF_FUNCTIONS.sub(lambda match: f"{_NAMES.get(match[1].lower(), match[1].lower())}(", plan)
+    return _COMPARED_ROW.sub(lambda match: f"named_struct({_FIELD.sub(r'field, ', match[1])}) IN (", plan)
+
+
 def _without_long_names(plan: str) -> str:
     """Columns without a name are named by their expression: only the id counts. Longer names first, which may contain others."""
     found = {(match[1], match[2]) for match in _ALIAS.finditer(plan) if not match[1].isidentifier()}
+    for columns in _EXPANDED.findall(plan):
+        outputs = ((item.rpartition("#")[0], ids_of(item)[-1:]) for item in items_of(columns))
+        found |= {(name, ids[0]) for name, ids in outputs if ids and not name.isidentifier()}
     for name, id_ in sorted(found, key=lambda one: (-len(one[0]), one)):
         plan = plan.replace(f"{name}#{id_}", f"column#{id_}")
     return plan

@@ -62,7 +62,8 @@ def matched_rows(aggregate: Aggregate) -> MatchedRows | None:
     except Refused:
         return None
     values = [one for one in arguments if one is not None]
-    if not values or len(values) < len(arguments):
+    if not values or len(values) < len(arguments) or not all(isinstance(one, exp.Expr) for one in values):
+        # A function that sqlglot does not know, such as max_by, has a name in the place of its argument.
         return None
     join = _join(aggregate.child, values, [item.expression for item in aggregate.keys])
     if join is None or not leaves(join.right) or _reads_twice(aggregate.child, join.right):

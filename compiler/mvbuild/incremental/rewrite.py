@@ -13,6 +13,7 @@ from mvbuild.incremental.delta import Cte, Deltas
 from mvbuild.incremental.kinds import kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
+from mvbuild.lineage.types import of_iceberg
 from mvbuild.ports.states import Partition
 
 TARGET, SOURCE = "t", "d"
@@ -56,7 +57,9 @@ class StrategyInput:
     def require_comparable(self) -> None:
         """Raise Refused if rows of the result cannot be distinguished by their values."""
         for name, output in self.shape.outputs:
-            if kind_of_type(self.shape.types.get(name)) == "uncomparable":
+            held = self.types.get(output)
+            kinds = kind_of_type(self.shape.types.get(name)), kind_of_type(of_iceberg(held) if held is not None else None)
+            if "uncomparable" in kinds:
                 raise Refused(
                     "uncomparable-column", f"column {output} has a map, a variant, or floats in an array, which cannot be compared"
                 )

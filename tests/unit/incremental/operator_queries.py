@@ -1,4 +1,5 @@
-"""Queries with operators that have several forms in Spark: grouping sets, PIVOT and windows of time."""
+"""Queries with operators that have several forms in Spark: grouping sets, PIVOT, windows of time, sets of distinct values,
+and functions with two names."""
 
 from __future__ import annotations
 
@@ -58,4 +59,17 @@ QUERIES = (
     Realistic("groups_of_a_lateral_star", "SELECT c.customer_id, count(o.amount) AS n, max(o.amount) AS most FROM {customers} AS c LEFT JOIN LATERAL (SELECT * FROM {orders} WHERE customer_id = c.customer_id AND amount > c.credit) AS o GROUP BY c.customer_id"),
     Realistic("recursive_numbers", "WITH RECURSIVE numbers AS (SELECT 1 AS n UNION ALL SELECT m.n + 1 FROM numbers AS m WHERE m.n < 20) SELECT c.customer_id, numbers.n FROM {customers} AS c JOIN numbers ON numbers.n <= c.credit"),
     Realistic("recursive_names", "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT n.i * 2 FROM n WHERE n.i < 50), big AS (SELECT i FROM n WHERE i > 2) SELECT big.i AS j, count(o.quantity) AS q FROM big LEFT JOIN {orders} AS o ON o.quantity = big.i GROUP BY big.i"),
+    Realistic("two_distinct_counts", "SELECT order_date, count(DISTINCT customer_id) AS buyers, count(DISTINCT channel) AS channels FROM {orders} GROUP BY order_date"),
+    Realistic("two_distinct_counts_in_another_order", "SELECT order_date, count(DISTINCT status) AS a, count(DISTINCT customer_id) AS b, count(DISTINCT product_id) AS c FROM {orders} GROUP BY order_date"),
+    Realistic("distinct_cases_beside_sums", "SELECT channel, sum(amount) AS s, count(DISTINCT CASE WHEN amount > 5 THEN customer_id END) AS a, count(*) AS n, count(DISTINCT CASE WHEN amount <= 5 THEN customer_id END) AS b FROM {orders} GROUP BY channel"),
+    Realistic("distinct_sums", "SELECT channel, sum(DISTINCT amount) AS s, avg(DISTINCT quantity) AS q FROM {orders} GROUP BY channel"),
+    Realistic("new_and_returning", "SELECT o.order_date, count(DISTINCT CASE WHEN o.order_date = f.first_date THEN o.customer_id END) AS new, count(DISTINCT CASE WHEN o.order_date > f.first_date THEN o.customer_id END) AS returning FROM {orders} AS o JOIN (SELECT customer_id, min(order_date) AS first_date FROM {orders} GROUP BY customer_id) AS f ON o.customer_id = f.customer_id GROUP BY o.order_date"),
+    Realistic("named_fields", "SELECT customer_id, named_struct('c', country, 's', segment) AS place FROM {customers}"),
+    Realistic("fields_as_json", "SELECT customer_id, to_json(named_struct('c', country, 's', segment)) AS place FROM {customers}"),
+    Realistic("month_of_text", "SELECT order_id, substr(CAST(order_date AS STRING), 1, 7) AS month FROM {orders}"),
+    Realistic("pairs", "SELECT order_id FROM {orders} WHERE (status, channel) IN (('paid', 'web'), ('new', 'app'))"),
+    Realistic("other_names", "SELECT customer_id, ucase(name) AS a, lcase(name) AS b, char_length(name) AS c, len(email) AS d, ceiling(credit) AS e, pow(credit, 2) AS f, signum(credit) AS g, position('@', email) AS h, char(65) AS i FROM {customers}"),
+    Realistic("other_names_of_groups", "SELECT segment, var_samp(credit) AS a, approx_percentile(credit, 0.5) AS b FROM {customers} GROUP BY segment"),
+    Realistic("not_like", "SELECT customer_id FROM {customers} WHERE email NOT LIKE '%@test.%' AND name NOT LIKE 'x%' AND country NOT ILIKE 'no'"),
+    Realistic("map_of_groups", "SELECT customer_id, map_from_entries(sort_array(collect_set(struct(channel, 1)))) AS m FROM {orders} GROUP BY customer_id"),
 )  # fmt: skip

@@ -5,6 +5,7 @@ Each law holds for all rows, so a plan and the one that it becomes return the sa
 * a condition on columns by which a window is partitioned keeps or removes whole partitions: it may be applied before or after the window,
   and the same holds for the groups of an aggregate below the window, and for the rows of an inner join below that
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
+* a projection of a projection computes its values from what that one reads
 * an inner list of columns may have any order, a column twice, and a column that nothing above reads: the list above it names what it reads
   by id. So may a table list a column that nothing reads
 * a sum of `grouping(x)` that an aggregate computes may be read by its name above it, or computed again from the grouping id; and so may a
@@ -34,6 +35,8 @@ _AGGREGATE, _PROJECT = "Aggregate [", "Project ["
 _VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
 _PASSING = ("Filter ", "Window ", "WindowGroupLimit ", "Sort ", "Join ")
 """Operators that pass on the columns of their children, and read them by id."""
+_LONGEST = 50_000
+"""Characters of an operator: a value that is used twice on each of many levels would grow without end."""
 _APART = ("subquery#", "exists#", "list#", "exists [")
 """A projection with a subquery is left as it is."""
 
@@ -147,6 +150,25 @@ def with_whole_aggregates(node: Node) -> Node:
         return whole
     names = (item.rpartition(" AS ")[2] for item in items)
     return Node(f"{_PROJECT}{', '.join(names)}]", [Node(having.text, [whole])])
+
+
+def with_whole_projections(node: Node) -> Node:
+    """A projection above another one is one projection: Spark keeps two if the upper one uses a value twice.
+
+    >>> plan = Node("Project [net#3, (net#3 * 1.2) AS gross#4]", [Node("Project [(a#1 - b#2) AS net#3]", [Node("RelationV2[a#1, b#2]")])])
+    >>> with_whole_projections(plan).text
+    'Project [(a#1 - b#2) AS net#3, ((a#1 - b#2) * 1.2) AS gross#4]'
+    """
+    made = Node(node.text, [with_whole_projections(child) for child in node.children])
+    if not made.text.startswith(_PROJECT) or len(made.children) != 1:
+        return made
+    (below,) = made.children
+    if not below.text.startswith(_PROJECT) or any(word in text for word in _APART for text in (made.text, below.text)):
+        return made
+    outputs = _by_id(below.text[len(_PROJECT) : -1])
+    items = _substituted(list(items_of(made.text[len(_PROJECT) : -1])), outputs) if outputs is not None else None
+    whole = f"{_PROJECT}{', '.join(items)}]" if items is not None else ""
+    return Node(whole, below.children) if 0 < len(whole) < _LONGEST else made
 
 
 def with_values_read(node: Node) -> Node:

@@ -8,7 +8,13 @@ from hashlib import blake2b
 
 from mvbuild.equivalence.plan_distincts import with_sets_in_order
 from mvbuild.equivalence.plan_joins import with_flat_joins
-from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_lists_in_order, with_values_read, with_whole_aggregates
+from mvbuild.equivalence.plan_rules import (
+    with_filters_above_windows,
+    with_lists_in_order,
+    with_values_read,
+    with_whole_aggregates,
+    with_whole_projections,
+)
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
 
 _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
@@ -72,15 +78,25 @@ def without_renames(plan: str) -> str:
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
     repeated: dict[str, str] = {}
-    roots = [_simplified(_by_laws(root), repeated, keep=True) for root in tree_of(renamed.splitlines())]
-    lines = [line for root in roots for line in lines_of(with_flat_joins(root), 0)]
     labels = _labels(renamed)
+    # What reads columns in an order that does not depend on how it was written comes first: lists follow it.
+    ordered = [_in_order(line, labels, is_tree=True) for line in renamed.splitlines()]
+    roots = [_simplified(_by_laws(root), repeated, keep=True) for root in tree_of(ordered)]
+    lines = [line for root in roots for line in lines_of(with_flat_joins(root), 0)]
     once = re.sub(r"#(\d+)", lambda match: f"#{repeated.get(match[1], match[1])}", "\n".join(lines))
     return "\n".join(_in_order(line, labels) for line in once.split("\n"))
 
 
 def _by_laws(root: Node) -> Node:
-    laws = (_unordered, with_sets_in_order, with_filters_above_windows, with_whole_aggregates, with_values_read, with_lists_in_order)
+    laws = (
+        _unordered,
+        with_sets_in_order,
+        with_filters_above_windows,
+        with_whole_projections,
+        with_whole_aggregates,
+        with_values_read,
+        with_lists_in_order,
+    )
     for law in laws:
         root = law(root)
     return root
@@ -112,15 +128,16 @@ def _labelled(text: str, labels: Mapping[str, str]) -> str:
     return re.sub(r"(\w*)#(\d+)L?", lambda found: labels.get(found[2], found[1]), text)
 
 
-def _in_order(line: str, labels: Mapping[str, str]) -> str:
-    """The parts of a conjunction, in an order that does not depend on how they were written."""
+def _in_order(line: str, labels: Mapping[str, str], *, is_tree: bool = False) -> str:
+    """The parts of a conjunction, in an order that does not depend on how they were written. `is_tree`: in brackets, for the laws."""
     match = _CONDITION.search(line)
     parts = conjuncts_of(match["condition"]) if match else []
     if match is None or len(parts) < 2:
         return line
 
     ordered = sorted(parts, key=lambda part: _labelled(part, labels))
-    return f"{line[: match.start('condition')]}{' AND '.join(ordered)}"
+    condition = " AND ".join(ordered)
+    return f"{line[: match.start('condition')]}{f'({condition})' if is_tree else condition}"
 
 
 def with_plain_names(plan: str) -> str:

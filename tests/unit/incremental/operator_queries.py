@@ -71,5 +71,7 @@ QUERIES = (
     Realistic("other_names", "SELECT customer_id, ucase(name) AS a, lcase(name) AS b, char_length(name) AS c, len(email) AS d, ceiling(credit) AS e, pow(credit, 2) AS f, signum(credit) AS g, position('@', email) AS h, char(65) AS i FROM {customers}"),
     Realistic("other_names_of_groups", "SELECT segment, var_samp(credit) AS a, approx_percentile(credit, 0.5) AS b FROM {customers} GROUP BY segment"),
     Realistic("not_like", "SELECT customer_id FROM {customers} WHERE email NOT LIKE '%@test.%' AND name NOT LIKE 'x%' AND country NOT ILIKE 'no'"),
+    Realistic("computed_in_steps", "SELECT o.order_id, a.net, b.gross FROM {orders} AS o, LATERAL (SELECT o.amount - coalesce(o.quantity, 0) AS net) AS a, LATERAL (SELECT a.net * 1.2 AS gross) AS b WHERE b.gross > 10"),
+    Realistic("above_a_percentile", "SELECT o.order_id FROM {orders} AS o JOIN (SELECT channel, percentile(amount, 0.75) AS p FROM {orders} GROUP BY channel) AS q ON q.channel = o.channel WHERE o.amount > q.p"),
     Realistic("map_of_groups", "SELECT customer_id, map_from_entries(sort_array(collect_set(struct(channel, 1)))) AS m FROM {orders} GROUP BY customer_id"),
 )  # fmt: skip

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mvbuild.adapters.iceberg.pointers import Pointers
+    from mvbuild.adapters.iceberg.sql import Database
     from mvbuild.ports.catalog import Catalog
 
 
@@ -70,7 +71,27 @@ def _sql(name: str, properties: Mapping[str, str], create: bool) -> Pointers:
 
     if "uri" not in properties:
         raise CatalogError(f"Catalog '{name}' has type sql but no 'uri'.")
-    return SqlPointers(name, open_database(properties["uri"], create=create), properties.get("warehouse", ""))
+    database = open_database(properties["uri"], create=create)
+    if create and "warehouse" in properties:
+        _require_own_place(database, properties["warehouse"])
+    return SqlPointers(name, database, properties.get("warehouse", ""))
+
+
+def _require_own_place(database: Database, warehouse: str) -> None:
+    """The embedded catalog names files by their full paths. In a copy of the project these are those of the original, which would lose what
+    a command drops in the copy."""
+    from mvbuild.adapters.iceberg.files import local_path
+
+    path = local_path(warehouse)
+    assert path is not None
+    rows = database.query("SELECT metadata_location FROM iceberg_tables LIMIT 20", {})
+    places = (str(local_path(row[0])).partition("/.mvbuild/warehouse/") for row in rows if row[0])
+    made = next((place for place, found, _ in places if found and place != str(path.parent.parent)), None)
+    if made is not None:
+        raise CatalogError(
+            f"The embedded catalog in {path.parent} was made in {made}, and its tables name files there."
+            " Move the project back, or remove .mvbuild here: then the next run builds everything again."
+        )
 
 
 def _warehouse(name: str, properties: Mapping[str, str], _: bool) -> Pointers:

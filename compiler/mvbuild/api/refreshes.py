@@ -88,7 +88,7 @@ def plan_nodes(
         changes=Changes(catalog.changes),
         wanted=wanted,
         refused=found.refused,
-        on_work=on_work,
+        on_work=on_work if graph.project.branch is None else None,  # a branch may refuse what the plan has
     )
     before = replace(world, observed=world.observed.updated(former))
     planned = replace(planned, renames=found.renames, before=before, removed=gone)

@@ -22,4 +22,6 @@ def command(options: Options, mv: str, refresh_id: int) -> int:
     click.echo(f"{node.identifier}: {outcome.message}; it is {freshness.state}")
     for reason in freshness.reasons:
         say(f"    {reason_text(reason)}")
+    if not freshness.is_fresh:
+        say("    The next run refreshes it again, unless you leave it out with --exclude.")
     return 0

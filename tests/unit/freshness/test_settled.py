@@ -215,7 +215,7 @@ def test_the_cache_of_another_catalog_with_the_same_names_is_not_used(root: Path
 
 def test_the_cache_of_a_copied_project_says_nothing_about_the_copy(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".mvbuild"))
     assert settled(copy) == set()
 
 

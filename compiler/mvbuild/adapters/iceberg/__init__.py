@@ -80,11 +80,16 @@ def _sql(name: str, properties: Mapping[str, str], create: bool) -> Pointers:
 def _require_own_place(database: Database, warehouse: str) -> None:
     """The embedded catalog names files by their full paths. In a copy of the project these are those of the original, which would lose what
     a command drops in the copy."""
+    import sqlite3
+
     from mvbuild.adapters.iceberg.files import local_path
 
     path = local_path(warehouse)
     assert path is not None
-    rows = database.query("SELECT metadata_location FROM iceberg_tables LIMIT 20", {})
+    try:
+        rows = database.query("SELECT metadata_location FROM iceberg_tables LIMIT 20", {})
+    except (sqlite3.Error, CatalogError):
+        return  # the next reader reports it
     places = (str(local_path(row[0])).partition("/.mvbuild/warehouse/") for row in rows if row[0])
     made = next((place for place, found, _ in places if found and place != str(path.parent.parent)), None)
     if made is not None:

@@ -5,6 +5,7 @@ Rewrites are made from the tree, and conclusions from metadata rely on it. If th
 
 from __future__ import annotations
 
+from mvbuild.equivalence.lifted_aggregates import with_lifted_aggregates
 from mvbuild.equivalence.spark_proof import plan_difference, with_plain_columns
 from mvbuild.equivalence.values_text import with_selects_of_values
 from mvbuild.incremental.column_pruning import pruned
@@ -25,12 +26,21 @@ def round_trip_difference(engine: Engine, written: str, shape: Shape, source: So
     """Empty if both have the same optimized plan; otherwise why that is not certain."""
     outputs = [(name, f"column_{at}") for at, (name, _) in enumerate(shape.outputs)]
     generated = sql_of(pruned(shape.root), source, outputs=outputs)
+    plain = with_selects_of_values(written)
     try:
-        texts = (with_selects_of_values(written), generated)
-        one, other = (engine.explain(with_plain_columns(sql, len(outputs)), physical=False) for sql in texts)
+        made = engine.explain(with_plain_columns(generated, len(outputs)), physical=False)
+        found = _difference(engine, plain, made, len(outputs))
     except QueryError as exc:
         return f"Spark cannot plan it: {exc}"
-    return plan_difference(one, other, physical=False)
+    lifted = with_lifted_aggregates(plain) if found else plain
+    try:
+        return found if lifted == plain else _difference(engine, lifted, made, len(outputs)) and found
+    except QueryError:
+        return found
+
+
+def _difference(engine: Engine, sql: str, made: str, count: int) -> str:
+    return plan_difference(engine.explain(with_plain_columns(sql, count), physical=False), made, physical=False)
 
 
 def mark_after_full(session: RunSession, pinned: Pinned, written: str, schema: Schema, settings: str) -> str:

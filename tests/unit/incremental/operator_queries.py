@@ -73,5 +73,7 @@ QUERIES = (
     Realistic("not_like", "SELECT customer_id FROM {customers} WHERE email NOT LIKE '%@test.%' AND name NOT LIKE 'x%' AND country NOT ILIKE 'no'"),
     Realistic("computed_in_steps", "SELECT o.order_id, a.net, b.gross FROM {orders} AS o, LATERAL (SELECT o.amount - coalesce(o.quantity, 0) AS net) AS a, LATERAL (SELECT a.net * 1.2 AS gross) AS b WHERE b.gross > 10"),
     Realistic("above_a_percentile", "SELECT o.order_id FROM {orders} AS o JOIN (SELECT channel, percentile(amount, 0.75) AS p FROM {orders} GROUP BY channel) AS q ON q.channel = o.channel WHERE o.amount > q.p"),
+    Realistic("computed_from_a_sum", "SELECT c.customer_id, (SELECT coalesce(sum(amount), 0) FROM {orders} AS o WHERE o.customer_id = c.customer_id) AS spent FROM {customers} AS c"),
+    Realistic("whether_there_is_a_most", "SELECT c.customer_id, (SELECT max(amount) IS NULL FROM {orders} AS o WHERE o.customer_id = c.customer_id) AS none FROM {customers} AS c"),
     Realistic("map_of_groups", "SELECT customer_id, map_from_entries(sort_array(collect_set(struct(channel, 1)))) AS m FROM {orders} GROUP BY customer_id"),
 )  # fmt: skip

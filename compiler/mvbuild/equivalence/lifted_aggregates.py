@@ -1,6 +1,6 @@
 """SQL -> the same with what a scalar subquery computes from its aggregate around it: `(SELECT f(sum(x)) ...)` as `f((SELECT sum(x) ...))`.
 
-An aggregate without GROUP BY returns one row, and what stands beside it cannot read the rows that it aggregates. So both are the same, but
+An aggregate without GROUP BY returns one row, and the expression around it cannot read the rows below it. So both are the same, but
 Spark plans the first one with the value for no rows, and the second one as mvbuild writes it.
 """
 

@@ -20,7 +20,8 @@ from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.hypothetical import Kinds, answers
 from mvbuild.incremental.inputs import recorded_at
 from mvbuild.incremental.reasons import CODES, Refused
-from mvbuild.incremental.samples import Sample
+from mvbuild.incremental.samples import Sample, case
+from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.plan.question import question
 from mvbuild.ports.catalog import CatalogError, ChangeRefused
@@ -368,3 +369,12 @@ def test_what_may_be_another_query_is_refreshed_in_full(code: str, tmp_path: Pat
     assert choosing.choose(same).strategy == "no-change"
     other = replace(same, reasons=(Reason(code=code, message="it is another one", effect="stale"),))
     assert (choosing.choose(other).strategy, choosing.choose(other).code) == ("full", "definition-changed")
+
+
+def test_a_storage_that_has_a_map_is_not_compared() -> None:
+    """The type of a function may be known only from the storage."""
+    made = case("SELECT customer_id, map_from_entries(collect_set(struct(id, 1))) AS m FROM {orders} GROUP BY customer_id")
+    held = replace(made, types={**made.types, "m": {"type": "map", "key": "string", "value": "int"}})
+    with pytest.raises(Refused, match="column m has a map") as found:
+        STRATEGIES["affected-keys"](held)
+    assert found.value.code == "uncomparable-column"

@@ -168,7 +168,6 @@ class Watcher:
         self.retries.see(freshness, now)
         if self.retries.failures:
             self._heal(world, freshness)
-        self.metrics.failing(frozenset(self.retries.failures))
         reserve = round(self.interval * 1000) + (0 if self.warm.is_running else _COLD_MS)
         return find_due(world, freshness, self.retries.waiting, now, reserve), world
 
@@ -176,7 +175,8 @@ class Watcher:
         stale = {id for id, found in freshness.items() if not found.is_fresh or found.unseen}
         for id in self.retries.healed(stale | pending_seeds(world) | pending_views(world)):
             if id in world.graph.nodes:
-                self.report("recovered", "it had failed, and needs nothing any more", world.graph, id)
+                self.report("recovered", "it had failed, and nothing is left to do", world.graph, id)
+        self.metrics.failing(frozenset(self.retries.failures))
 
     def _start(self, world: World, due: Due) -> int:
         """Start the batches that do not touch what is running."""
@@ -234,6 +234,8 @@ class Watcher:
                 elif one.status == "skipped" and not self.stopping.is_set():
                     self.report("skipped", one.message, graph, one.node)
             self.retries.quiet((one.node for one in result.results if one.status in ("reused", "skipped")), now)
+        # Also if the catalog cannot be read next.
+        self.metrics.failing(frozenset(self.retries.failures))
 
     def _succeeded(self, graph: Graph, result: NodeResult) -> None:
         if result.status != "success":

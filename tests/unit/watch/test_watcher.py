@@ -122,6 +122,21 @@ def test_what_failed_is_reported_when_it_works_again(tmp_path: Path) -> None:
     assert "mvbuild_failing{" not in of.metrics.text()
 
 
+def test_a_failure_is_known_while_the_catalog_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = watched(tmp_path, {"models/a.sql": mv()})
+    of.engine.fails = lambda sql: "no"
+    of.commit("raw.orders")
+    of.turn()
+
+    def refuse() -> None:
+        raise CatalogError("the catalog cannot be reached")
+
+    assert of.watcher.opened is not None
+    monkeypatch.setattr(of.watcher.opened.poller, "poll", refuse)
+    assert of.turn() == ["failed a"]
+    assert 'mvbuild_failing{mv="model.shop.a"} 1' in of.metrics.text()
+
+
 def test_what_failed_and_was_refreshed_by_another_command(tmp_path: Path) -> None:
     of = watched(tmp_path, {"models/a.sql": mv()})
     of.engine.fails = lambda sql: "no"

@@ -1,4 +1,4 @@
-"""Graph + node -> the definition of its view: the user's SQL with full table names and ephemeral models inlined."""
+"""Graph + node -> the definition of its view: the user's SQL with full table names, and ephemeral models and named windows inlined."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import Replacement, splice
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
+_WINDOW = re.compile(r"\bwindow\b(?!\s*\()", re.IGNORECASE)
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 Relation = Callable[[NodeId, Read], "str | MappedText"]
 """The text for a node that a query reads: a name, or a subquery in parentheses."""
@@ -54,7 +55,13 @@ def _definition(graph: Graph, node: ModelNode) -> MappedText:
             return parenthesized(definition(graph, parent))
         return _name(parent) + _travel(read)
 
-    return replace_reads(node.query, node.reads, relation, keep_names=True)
+    made = replace_reads(node.query, node.reads, relation, keep_names=True)
+    if not _WINDOW.search(made.text):
+        return made
+    # Imported here because most queries name no window, and a run with nothing to do parses none.
+    from mvbuild.parse.named_windows import without_named_windows
+
+    return without_named_windows(made)
 
 
 def _name(node: Node) -> str:

@@ -36,10 +36,10 @@ def models(sets: str, policy: str, only: set[str], views: str = "auto") -> dict[
 
 
 def differs(project: Any, name: str, sql: str) -> bool:
-    """Whether storage and query have other rows, as bags; doubles to nine digits."""
+    """Whether storage and query have other rows, as bags; doubles to nine digits. The MV's own name is a view, whose text is the query."""
     session = project.spark
     session.sql("USE lake.main")
-    stored = session.table(f"lake.main.{name}")
+    stored = session.table(f"lake.main.{name}__storage")
     wanted = session.sql(sql).toDF(*stored.columns)
     return counted(stored) != counted(wanted)
 

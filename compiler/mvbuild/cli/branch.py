@@ -13,7 +13,23 @@ from mvbuild.cli.options import Options, project_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mvbuild.graph.model import Graph
     from mvbuild.lifecycle.branches import OnBranch
+
+
+def warn_if_unknown(graph: Graph) -> None:
+    """A branch that has nothing of the project shows what main has."""
+    from mvbuild import api
+    from mvbuild.cli.output import report
+    from mvbuild.diagnostics import ProjectError, warning
+
+    if graph.project.branch is None:
+        return
+    try:
+        api.branch_contents(graph, graph.project.branch)
+    except ProjectError as exc:
+        unknown = [d for d in exc.diagnostics if d.code == "unknown-branch"]
+        report([warning(d.code, f"{d.message}: what you see is main", help=d.help) for d in unknown])
 
 
 @click.group("branch")

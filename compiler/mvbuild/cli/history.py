@@ -26,9 +26,12 @@ def command(options: Options, mv: str, output: str) -> int:
     """List the refreshes of MV that can still be read: id, time, strategy and why it was full, rows, bytes written and expected (to be read
     and written), seconds and those expected, and the snapshots that were read."""
     from mvbuild import api
+    from mvbuild.cli.branch import warn_if_unknown
     from mvbuild.cli.output import say
 
-    node, past = api.history(options.graph(), mv)
+    graph = options.graph()
+    warn_if_unknown(graph)
+    node, past = api.history(graph, mv)
     if output == "json":
         click.echo(json.dumps([_object(p) for p in past], indent=2))
         return 0

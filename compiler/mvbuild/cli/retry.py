@@ -36,7 +36,8 @@ def command(options: Options, threads: int | None) -> int:
     if arguments.get("is_unsure"):  # a model that did not compile may belong to what was selected
         select, exclude = arguments.get("select", ()), arguments.get("exclude", ())
     elif not select:
-        say("Nothing failed in the last run.")
+        which = arguments.get("which")
+        say(f"Nothing failed in the last {f'`mvbuild {which}`' if which else 'run'}.")
         return 0
     again = replace(
         options,

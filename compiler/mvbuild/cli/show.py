@@ -34,6 +34,7 @@ def command(
     """Show rows of MODEL: from its storage if the policy allows that, or if newer data failed its tests; otherwise from its query."""
     from mvbuild import api
     from mvbuild.api.compilation import INLINE
+    from mvbuild.cli.branch import warn_if_unknown
     from mvbuild.cli.modes import is_quiet
     from mvbuild.cli.output import report, say, table
     from mvbuild.cli.progress import Progress
@@ -44,6 +45,7 @@ def command(
     if (model is None) == (inline is None):
         raise click.UsageError("Name a model, or give a query with --inline")
     graph = options.graph(inline=inline)
+    warn_if_unknown(graph)
     model = model or INLINE
     with Progress(graph, quiet=is_quiet()) as progress:
         shown = api.show(graph, model, limit=limit, as_of=as_of, on_event=progress)

@@ -26,11 +26,13 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild import api
     from mvbuild.api.sessions import SystemClock
     from mvbuild.artifacts.run_results import failed_object, reason_object
+    from mvbuild.cli.branch import warn_if_unknown
     from mvbuild.cli.output import report
     from mvbuild.selection.select import select as select_nodes
     from mvbuild.serve.words import reason_text
 
     graph = options.graph()
+    warn_if_unknown(graph)
     world, answers = api.status(graph)
     chosen, warnings = select_nodes(world.graph, select, exclude, lambda: {id: found.state for id, found in answers.items()})
     report(warnings)

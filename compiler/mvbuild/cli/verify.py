@@ -42,6 +42,7 @@ def command(
     """Compute each MV again from the snapshots that its last refresh read, and compare the result with its storage. Without names: all
     MVs."""
     from mvbuild import api
+    from mvbuild.cli.branch import warn_if_unknown
     from mvbuild.cli.modes import is_quiet
     from mvbuild.cli.output import report
     from mvbuild.cli.progress import Progress
@@ -52,6 +53,7 @@ def command(
     if seed is not None and sample is None:
         raise click.UsageError("--seed chooses a sample: use it with --sample")
     graph = options.graph()
+    warn_if_unknown(graph)
     with Progress(graph, quiet=is_quiet(), err=output == "json") as progress:
 
         def tell(event: Event) -> None:

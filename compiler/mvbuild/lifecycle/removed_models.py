@@ -118,9 +118,10 @@ def _storage(world: World, catalog: Catalog, views: Mapping[TableIdentifier, Sta
 def _view(world: World, views: Mapping[TableIdentifier, State], name: str) -> ViewState:
     found = [s for s in views.values() if isinstance(s, ViewState)]
     models = [n for n in world.graph.models if n.model.name == name and n.materialized != "ephemeral"]
-    wanted = models[0].identifier.key if models else TableIdentifier.parse(name, world.graph.project.target.catalog_name).key
+    wanted = models[0].identifier if models else TableIdentifier.parse(name, world.graph.project.target.catalog_name)
     owner = f"model.{world.graph.project.name}.{name}"
-    by_name = [v for v in found if v.identifier.key == wanted]
+    by_name = [v for v in found if v.identifier.key == wanted.key]
+    by_name = [v for v in by_name if v.identifier == wanted] or by_name
     chosen = by_name or [v for v in found if v.properties.get(OWNER) == owner and is_of_target(world.graph, v)]
     if len(chosen) == 1:
         return chosen[0]

@@ -56,10 +56,26 @@ def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed:
     the settings of a model are wrong: it may have any of these names, or be a new name of one."""
     if any(not n.model.knows_settings for n in world.graph.models):
         return ()
-    here = {n.identifier.key for n in world.graph.models if n.materialized != "ephemeral"} | {i.key for i in renamed}
+    here = [n.identifier for n in world.graph.models if n.materialized != "ephemeral"]
+    kept = {i.key for i in renamed}
     prefix = f"model.{world.graph.project.name}."
     found = [s for s in views.values() if isinstance(s, ViewState) and s.properties.get(OWNER, "").startswith(prefix)]
-    return tuple(v for v in found if v.identifier.key not in here and is_of_target(world.graph, v))
+    named = _named_by(world, here, found)
+    return tuple(v for v in found if v.identifier.key not in kept and v.identifier not in named and is_of_target(world.graph, v))
+
+
+def _named_by(world: World, here: Iterable[TableIdentifier], states: Iterable[TableState | ViewState]) -> set[TableIdentifier]:
+    """The entries that a name of the project means. Where a catalog distinguishes letter case, names may differ in nothing else: then an
+    entry is the one that has exactly the name."""
+    own = {name.key: name for name in here}
+    found = set()
+    for state in states:
+        name = own.get(state.identifier.key)
+        exact = world.observed.states.get(name) if name is not None and name != state.identifier else None
+        is_another = isinstance(exact, TableState | ViewState) and exact.uuid != state.uuid
+        if name is not None and not is_another:
+            found.add(state.identifier)
+    return found
 
 
 def of_target(graph: Graph) -> dict[str, str]:
@@ -102,7 +118,9 @@ def _is_view(node: ModelNode) -> bool:
 
 def removed(world: World, gone: Iterable[ViewState], storages: Mapping[TableIdentifier, State]) -> tuple[Removed, ...]:
     """Without what reads them. `storages` has the tables named by `pointers`."""
-    gone, taken = tuple(gone), {n.storage.key for n in world.graph.views if n.storage}
+    gone = tuple(gone)
+    tables = [s for s in storages.values() if isinstance(s, TableState)]
+    taken = _named_by(world, [n.storage for n in world.graph.views if n.storage], tables)
     items = [_of_view(world.graph, v, _own_storage(v, storages, taken)) for v in gone]
     for node in world.graph.models:
         view = world.observed.view(node.identifier) if _is_view(node) else None
@@ -115,9 +133,10 @@ def removed(world: World, gone: Iterable[ViewState], storages: Mapping[TableIden
 
 def named(world: World, view: ViewState, storages: Mapping[TableIdentifier, State]) -> Removed:
     """A view of any model, as if the model had been removed."""
-    others = {n.storage.key for n in world.graph.views if n.storage and n.identifier.key != view.identifier.key}
+    names = [n.storage for n in world.graph.views if n.storage and n.identifier.key != view.identifier.key]
+    others = _named_by(world, names, [s for s in storages.values() if isinstance(s, TableState)])
     pointer = storage_name(view)
-    broken = storages.get(pointer) if pointer and pointer.key not in others else None
+    broken = storages.get(pointer) if pointer and pointer.key not in {name.key for name in names} else None
     return Removed(
         view=view,
         storage=_own_storage(view, storages, others),
@@ -185,11 +204,11 @@ def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Remov
     return Removed(view=view, storage=storage, model=owner, note=f"{owner} is no longer in the project")
 
 
-def _own_storage(view: ViewState, storages: Mapping[TableIdentifier, State], taken: set[tuple[str, ...]]) -> TableState | None:
+def _own_storage(view: ViewState, storages: Mapping[TableIdentifier, State], taken: set[TableIdentifier]) -> TableState | None:
     """Only what mvbuild wrote for the same project, and what no current model uses as storage."""
     pointer = storage_name(view)
     state = storages.get(pointer) if pointer else None
-    if not isinstance(state, TableState) or state.identifier.key in taken:
+    if not isinstance(state, TableState) or state.identifier in taken:
         return None
     project = view.properties.get(OWNER, "").rpartition(".")[0]
     return state if project and state.properties.get(OWNER, "").startswith(f"{project}.") else None

@@ -195,17 +195,21 @@ class Watcher:
         return count
 
     def _work(self, world: World, batch: Batch, wanted: Mapping[NodeId, Reason]) -> Callable[[], RunResult]:
-        return lambda: batch.opened.refresher.refresh(world, batch.nodes, wanted, lambda event: self._progress(world, event))
+        begun: set[NodeId] = set()
+        return lambda: batch.opened.refresher.refresh(world, batch.nodes, wanted, lambda event: self._progress(world, event, begun))
 
-    def _progress(self, world: World, event: RunEvent | Checked) -> None:
+    def _progress(self, world: World, event: RunEvent | Checked, begun: set[NodeId]) -> None:
         if isinstance(event, Message):
             self.report("spark", event.message)
         elif isinstance(event, Started):
             if self.stopping.is_set():
                 raise Stopped
+            begun.add(event.node)
             self.report("refreshing", "", world.graph, event.node)
-        elif isinstance(event, Finished) and event.result.status not in ("reused", "error"):
+        elif isinstance(event, Finished) and event.result.status == "success":
             self._succeeded(world.graph, event.result)
+        elif isinstance(event, Finished) and event.result.status == "reused" and event.result.node in begun:
+            self.report("refreshed", event.result.message, world.graph, event.result.node, {"seconds": round(event.result.seconds, 3)})
 
     # --- what ended ----------------------------------------------------------------------------------------------------------------
 
@@ -238,8 +242,6 @@ class Watcher:
         self.metrics.failing(frozenset(self.retries.failures))
 
     def _succeeded(self, graph: Graph, result: NodeResult) -> None:
-        if result.status != "success":
-            return
         rows, strategy = result.details.get("rows"), result.details.get("strategy")
         self.metrics.refreshed(result.node, strategy or "", result.seconds, rows)
         data = {

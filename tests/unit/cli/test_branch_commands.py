@@ -92,6 +92,17 @@ def test_what_is_refused(project: Path, arguments: list[str], said: str) -> None
     assert said in done.stderr
 
 
+def test_a_branch_that_nothing_was_built_on_shows_main(project: Path) -> None:
+    for command in (["status"], ["show", "regions", "--output", "json"]):
+        unknown = call(project, *command, "--branch", "pr-2")
+        assert unknown.return_value == 0
+        assert "warning[unknown-branch]: The project has no branch 'pr-2': what you see is main" in unknown.stderr
+        assert unknown.stdout == call(project, *command).stdout
+    write_project(project, {"seeds/regions.csv": "id,name\n1,west\n"})
+    call(project, "run", "--branch", "pr-2")
+    assert "unknown-branch" not in call(project, "status", "--branch", "pr-2").stderr
+
+
 def test_an_mv_of_one_file_is_not_built_on_a_branch(tmp_path: Path) -> None:
     model = "{{ config(storage={'format': 'metadata-file'}) }}\nSELECT 1 AS id\n"
     write_project(tmp_path, {"mvbuild.yml": "name: shop\n", "models/one.sql": model})

@@ -148,7 +148,7 @@ def test_a_retry_runs_what_failed(
     outcome = call("retry", root, {}, monkeypatch, capsys)
     assert outcome.exit == 0
     assert executed == ([{"target": None, "select": select, "full_refresh": True}] if select else [])
-    assert ("Nothing failed in the last run." in outcome.stderr) == (select is None)
+    assert ("Nothing failed in the last " in outcome.stderr) == (select is None)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_data_test_that_waits_for_another_mv_is_not_run_again(
     (root / "target").mkdir(exist_ok=True)
     results = {"results": [{"unique_id": "model.shop.a", "status": "success"}, {"unique_id": "test.shop.agree", "status": "skipped"}]}
     (root / "target/run_results.json").write_text(json.dumps(results))
-    assert "Nothing failed in the last run." in call("retry", root, {}, monkeypatch, capsys).stderr
+    assert "Nothing failed in the last " in call("retry", root, {}, monkeypatch, capsys).stderr
     assert executed == []
 
 

@@ -350,7 +350,7 @@ def test_a_retry_takes_the_selection_again_that_may_have_lost_a_model(of: Shop) 
     again = call(of, "retry")
     assert again.return_value == 0
     assert "REUSED=1 TOTAL=1" in unstyle(again.output)
-    assert "Nothing failed in the last run." in unstyle(call(of, "retry").output)
+    assert "Nothing failed in the last `mvbuild" in unstyle(call(of, "retry").output)
 
 
 def test_a_wrong_exposure_hides_no_other_error(of: Shop) -> None:

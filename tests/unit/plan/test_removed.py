@@ -107,6 +107,20 @@ def test_a_deleted_model_is_dropped_with_its_storage_and_nothing_else(built: Sho
     assert {r.status for r in built.run().results} == {"reused"}
 
 
+def test_a_name_that_changes_only_in_case_leaves_another_mv_where_the_catalog_distinguishes_them(built: Shop) -> None:
+    before = names(built)
+    built.write({"models/monthly.sql": f"{{{{ config(alias='Monthly') }}}}\n{PROJECT['models/monthly.sql']}"})
+    built.run()
+    assert [item.identifier.dotted for item in gone(built)] == ["main.monthly"]
+    item = find_named(observe(compiled(built.root), built.catalog, at_ms=0), built.catalog, "main.monthly")
+    assert item.identifier == name("main.monthly")
+    dropped, problems = drop_all(built.catalog, gone(built))
+    assert not problems
+    assert len(dropped) == 1
+    assert names(built) == {one.replace("monthly", "Monthly") for one in before}
+    assert built.statuses()["monthly"] == "reused"
+
+
 def test_what_a_model_reads_stays_and_its_readers_are_named(built: Shop) -> None:
     delete(built, "orders_clean")
     built.write({"models/daily.sql": "SELECT id FROM main.orders_clean\n"})

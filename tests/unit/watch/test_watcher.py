@@ -227,6 +227,17 @@ def test_edits_are_taken_up_and_a_broken_one_leaves_the_last_version(tmp_path: P
     assert of.turn(after_ms=3000) == ["reload-failed", "refreshed a"]
 
 
+def test_what_was_begun_ends_though_another_refreshed_it_meanwhile(tmp_path: Path) -> None:
+    of = watched(tmp_path, {"models/a.sql": mv()})
+    other = Watched(of.shop)
+    of.holds = True
+    of.commit("raw.orders")
+    of.turn()
+    assert other.turn() == ["refreshed a"]
+    of.release()
+    assert [(e.kind, e.message) for e in of.events] == [("refreshing", ""), ("refreshed", "another run refreshed it")]
+
+
 def test_spark_is_given_back_when_it_was_idle_and_started_again_when_it_is_needed(tmp_path: Path) -> None:
     of = watched(tmp_path, {"models/a.sql": mv()})
     of.turn(after_ms=9 * MINUTE)

@@ -23,6 +23,7 @@ _LEAF = re.compile(r"(RelationV2|BatchScan [^\[\]\n]*)\[([^\[\]\n]*)\]")
 _COLUMN = re.compile(r"\w+#\d+L?\Z")
 _NAMED_ID = re.compile(r"(?!(?:subquery|exists|list)#)\b(\w+)#(\d+)")
 _IDS = re.compile(r"#(\d+)|\bplan_id=(\d+)")
+_MARKS = re.compile(r"ExistenceJoin\(exists#(\d+)\)")
 _GENERATE = re.compile(r"(Generate .*, (?:true|false), )(?:\w*, )?(\[)")
 """With or without the alias of a LATERAL VIEW."""
 _NODE = re.compile(r"([\s:+\-]*)(?:\*\(\d+\) )?(\w*)")
@@ -111,7 +112,7 @@ def plan_difference(one: str, other: str, *, physical: bool = True) -> str:
         doubt = _hidden(plan)
         if doubt:
             return doubt
-    plans = [_with_plain_loops(plan) for plan in plans]
+    plans = [_with_plain_marks(_with_plain_loops(plan)) for plan in plans]
     if not physical:
         plans = [without_renames(plan) for plan in plans]
     return "" if _renumbered(plans[0]) == _renumbered(plans[1]) else "Spark's plans differ"
@@ -148,6 +149,13 @@ def _with_plain_loops(plan: str) -> str:
     """The column of a recursion is named after the expression with which it starts, as it was written: DATE '2026-01-01'#53."""
     for name in {match[1] for match in _LOOP_OF_ONE.finditer(plan)}:
         plan = re.sub(rf"(?<!\w){re.escape(name)}#", "recursion#", plan)
+    return plan
+
+
+def _with_plain_marks(plan: str) -> str:
+    """The column that an ExistenceJoin adds has the name of a kind of subquery: exists#7."""
+    for id_ in _MARKS.findall(plan):
+        plan = re.sub(rf"\bexists#{id_}\b", f"mark#{id_}", plan)
     return plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Filter, Join, Project, Relation, Scan
+from mvbuild.incremental.algebra import Filter, Join, Project, Relation, Scan, conjuncts
 from mvbuild.incremental.reasons import Refused
 
 
@@ -34,18 +34,25 @@ def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
 
 
 def never_null(relation: Relation, required: frozenset[str]) -> frozenset[str]:
-    """Columns of a relation that come from required columns and have not passed an operator that makes NULLs."""
+    """Columns of a relation that come from required columns, or passed IS NOT NULL, and passed no operator that makes NULLs after it."""
     if isinstance(relation, Scan):
         return required & set(relation.columns)
     if isinstance(relation, Project):
         inner = never_null(relation.child, required)
         return frozenset(i.name for i in relation.items if isinstance(i.expression, exp.Column) and i.expression.name in inner)
     if isinstance(relation, Filter):
-        return never_null(relation.child, required)
+        return never_null(relation.child, required) | {name for part in conjuncts(relation.predicate) if (name := _tested(part))}
     if isinstance(relation, Join) and relation.kind in ("inner", "semi", "anti", "left"):
         left = never_null(relation.left, required)
         return left | never_null(relation.right, required) if relation.kind == "inner" else left
     return frozenset()
+
+
+def _tested(part: exp.Expr) -> str:
+    """x of `x IS NOT NULL`; empty for another condition."""
+    test = part.this.unnest() if isinstance(part, exp.Not) else part
+    is_not_null = test is not part and isinstance(test, exp.Is) and isinstance(test.expression, exp.Null)
+    return test.this.name if is_not_null and isinstance(test.this, exp.Column) else ""
 
 
 def where(condition: exp.Expr, value: exp.Expr) -> exp.Expr:

@@ -135,8 +135,9 @@ class Join:
     right: Relation
     kind: JoinKind
     on: exp.Expr | None
-    form: Literal["", "in", "scalar", "join"] = ""
-    """How it was written, so that Spark makes the same plan: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
+    form: Literal["", "in", "scalar", "value", "join"] = ""
+    """How it was written, so that Spark makes the same plan: as IN, as a correlated scalar subquery, as a comparison with the value of
+    another one, as LEFT SEMI or ANTI JOIN."""
     mark: str = ""
     """The column that a `mark` join adds. With the form `in` it may be NULL where no row matches, and false after a NULL leaves the right
     side. A refresh does not follow that, so only conditions may read the column: they treat NULL as false."""
@@ -470,6 +471,11 @@ def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Exp
 def projected(child: Relation, names: tuple[str, ...] | list[str]) -> Relation:
     """Some of its columns."""
     return child if tuple(names) == child.columns else Project(child, tuple(Item(name, column(name)) for name in names))
+
+
+def with_items(child: Relation, items: Sequence[Item]) -> Relation:
+    """All of its columns, and more that are computed from them."""
+    return Project(child, (*(Item(name, column(name)) for name in child.columns), *items)) if items else child
 
 
 def renamed(child: Relation, pairs: tuple[tuple[str, str], ...]) -> Project:

@@ -11,10 +11,11 @@ These results are kept:
 * the groups of an aggregate at the top, with the counts and sums that keep them mergeable, below HAVING and computed columns
 * the groups of an aggregate below an operator that depends on every row (LIMIT, a window without PARTITION BY, a scalar subquery)
 * the rows of a join below LIMIT
-* for an aggregate of everything with `count(DISTINCT x)`, the groups of x
+* for an aggregate of everything with `count(DISTINCT x)`, or with the first or last date x, the groups of x
 
-A query is divided in two more ways. `with_inner_groups` also keeps the groups of each other aggregate below the top: a change reaches a few
-of them, and those need not be computed from all of their rows again. `reduced` is for rows that are joined with the groups of an aggregate,
+A query is divided in two more ways. `with_inner_groups` also keeps the groups of each other aggregate below the top, and the rows of
+windows below windows that partition by other columns: a change reaches a few of them, and those need not be computed from all of their rows
+again. `reduced` is for rows that are joined with the groups of an aggregate,
 as by a correlated subquery: it keeps the rows and the groups that they need, which are few if a condition restricts the rows.
 """
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from sqlglot import exp
 
@@ -48,7 +50,7 @@ from mvbuild.incremental.algebra import (
     with_part,
 )
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.distinct_groups import distinct_groups
+from mvbuild.incremental.distinct_groups import by_distinct_value, distinct_groups
 from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.group_parts import with_parts
 from mvbuild.incremental.hypothetical import answers
@@ -93,7 +95,7 @@ def divided(shape: Shape, tables: int) -> Division | None:
 
 
 def with_inner_groups(shape: Shape, tables: int) -> Division | None:
-    """Divided as by `divided`, and where groups are computed below another operator; None if there are no such groups.
+    """Divided as by `divided`, and where an aggregate is computed below another operator, or windows below others; None if there are none.
 
     >>> from mvbuild.incremental.samples import formula, shape
     >>> per_customer = "(SELECT customer_id, count(id) AS n FROM {orders} GROUP BY customer_id)"
@@ -102,7 +104,7 @@ def with_inner_groups(shape: Shape, tables: int) -> Division | None:
     ['aggregate[customer_id, COUNT(id), COUNT(*)](orders)']
     """
     bottom = bottom_of(shape.root)
-    if not any(isinstance(node, Aggregate) and node.keys for node in walk(bottom) if node is not bottom):
+    if not any(_has_windows_below(node) or (isinstance(node, Aggregate) and node is not bottom) for node in walk(bottom)):
         return None
     return _divided(_Cutter(shape=shape, first=tables, is_followed=False, keeps_groups=True))
 
@@ -174,6 +176,9 @@ class _Cutter:
     def at_top(self, relation: Relation) -> Relation:
         """The operators from which the rows of the storage follow directly: their old value is in the storage."""
         bottom = bottom_of(relation)
+        if isinstance(bottom, Sessions | Window) and is_unsteady(bottom, self.shape.types) is not None:
+            # The storage has the rows, but not the keys by which they are found again: otherwise its changes would be followed.
+            return self.below(relation)
         if not isinstance(bottom, Aggregate):
             return with_part(relation, bottom, self._inside(bottom))
         groups = replace(bottom, child=self.below(bottom.child))
@@ -211,6 +216,8 @@ class _Cutter:
             return replace(relation, child=self._limited(relation.child))
         if isinstance(relation, Aggregate):
             of_all_rows = False
+        if isinstance(relation, Window) and _has_windows_below(relation) and self.keeps_groups:
+            return replace(relation, child=self._kept(self._inside(relation.child)))
         of_all = isinstance(relation, Window) and not partition_columns(relation)
         if isinstance(relation, Scalar) or of_all or (isinstance(relation, Sessions) and not relation.keys):
             of_all_rows = True
@@ -221,16 +228,29 @@ class _Cutter:
         if self.is_followed:
             return relation
         relation = with_children(relation, tuple(self.from_distinct_values(child) for child in relation.children))
-        found = distinct_groups(relation, {**self.shape.types, **self.types}) if isinstance(relation, Aggregate) else None
-        if found is None:
+        if not isinstance(relation, Aggregate):
             return relation
+        before = len(self.cuts), dict(self.views), len(self.kept)
+        parts = by_distinct_value(relation)
+        made = [found for one in parts if (found := self._from_groups(one)) is not None]
+        if len(made) == len(parts):
+            together = reduce(lambda one, other: Join(one, other, "inner", None), made)
+            return projected(together, relation.columns)
+        del self.cuts[before[0] :], self.kept[before[2] :]
+        self.views = before[1]
+        return relation
+
+    def _from_groups(self, aggregate: Aggregate) -> Relation | None:
+        found = distinct_groups(aggregate, {**self.shape.types, **self.types})
+        if found is None:
+            return None
         known = dict(self.types)
         self.types.update(found.types)
         kept = self._groups(found.groups)
         if isinstance(kept, Scan):
             return found.over(kept)
         self.types = known
-        return relation
+        return None
 
     def with_reduced_groups(self, relation: Relation) -> Relation:
         """The joins with groups over views of their left sides and of the groups. Raises Refused if one of them cannot be kept."""
@@ -328,6 +348,11 @@ class _Cutter:
         auxiliary view is computed in full; that is rare."""
         changed = _outside_subqueries(shape.root)
         return bool(changed) and follows_deletes(shape, changed)
+
+
+def _has_windows_below(relation: Relation) -> bool:
+    """Whether its windows are computed from the rows of others, which partition by other columns."""
+    return isinstance(relation, Window) and isinstance(relation.child, Window)
 
 
 def _can_be_kept(type_: Type | None) -> bool:

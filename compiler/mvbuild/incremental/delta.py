@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, permutations
 
 from sqlglot import exp
 
@@ -40,6 +40,7 @@ from mvbuild.incremental.algebra import (
     leaves,
     names_in,
     projected,
+    renamed,
     substituted,
     union,
     walk,
@@ -248,7 +249,25 @@ class Deltas:
             return Delta(tuple(plus), tuple(minus))
         if join.kind != "full" and not self.changes(join.right):
             return self._mapped(join, self.of(join.left))
+        if join.form == "value":
+            return self._of_value(join)
         return self._local(join, self.local_keys(join))
+
+    def _of_value(self, join: Join) -> Delta:
+        """The changed rows by the new value; and if the value changed, the earlier rows with the new one and with the old one."""
+        self._require_steady(join)
+        (on,) = conjuncts(join.on)
+        (value,) = join.right.columns
+        compared = on.this if names_in(on.expression) == {value} else on.expression
+        before = self.old(join.right)
+        moved = [SetOperation(one, other, "except", all=False, columns=one.columns) for one, other in permutations((join.right, before))]
+        name = f"{KEYS}{next(self._numbers)}"
+        table = self._as_cte(name, [renamed(one, ((f"{name}_0k", value),)) for one in moved])
+        rows = restricted(self.old(join.left), [Key(compared.unnest(), table.columns[0])], table)
+        left = self.of(join.left)
+        plus = [*(replace(join, left=one) for one in left.plus), replace(join, left=rows)]
+        minus = [*(replace(join, left=one) for one in left.minus), replace(join, left=rows, right=before)]
+        return Delta(tuple(plus), tuple(minus))
 
     def _local(self, relation: Relation, keys: tuple[exp.Expr, ...]) -> Delta:
         self._require_steady(relation)
@@ -266,9 +285,7 @@ class Deltas:
         if isinstance(relation, Window):
             names = partition_columns(relation)
             if not names:
-                several = "windows without a common column in PARTITION BY"
-                what = several if len(relation.values) > 1 else "a window without PARTITION BY of plain columns"
-                raise Refused("window-without-partition", what, relation.values[0].expression)
+                raise Refused("window-without-partition", "a window without PARTITION BY of columns", relation.values[0].expression)
             return tuple(column(name) for name in names)
         if isinstance(relation, Distinct | SetOperation):
             return self._comparable(relation.columns)
@@ -310,7 +327,10 @@ class Deltas:
         name = f"{KEYS}{next(self._numbers)}"
         # No column of the query has such a name: their names end in a number.
         items = tuple(Item(f"{name}_{number}k", key) for number, key in enumerate(keys))
-        cte = Cte(name, Distinct(union(self.changed_keys(relation, items))))
+        return self._as_cte(name, self.changed_keys(relation, items))
+
+    def _as_cte(self, name: str, parts: Sequence[Relation]) -> Ref:
+        cte = Cte(name, Distinct(union(tuple(parts))))
         self.ctes.append(cte)
         return cte.ref
 
@@ -342,7 +362,7 @@ class Deltas:
         if isinstance(relation, SetOperation):
             sides = (relation.left, relation.right)
             return _flat(self.changed_keys(side, _by_position(items, relation.columns, side)) for side in sides)
-        if isinstance(relation, Join):
+        if isinstance(relation, Join) and not (relation.form == "value" and self.changes(relation.right)):
             found = self._join_changed_keys(relation, items)
             if found is not None:
                 return found

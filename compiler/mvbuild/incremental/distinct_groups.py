@@ -2,7 +2,7 @@
 
     count(DISTINCT x), sum(y) over R  =  count(x), sum(s) over (x, sum(y) AS s over R GROUP BY x)
 
-A set of values cannot be updated from its size; a group with each value can.
+A set of values cannot be updated from its size; a group with each value can. So can the first and the last date: days are few.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class DistinctGroups:
 
 
 def distinct_groups(aggregate: Aggregate, types: Mapping[str, Type | None]) -> DistinctGroups | None:
-    """None if it has keys or no DISTINCT, or if a function cannot be computed from its values in the groups exactly as Spark computes it.
+    """None if it has keys or no single value to group by, or if a function cannot be computed from its values in the groups exactly as
+    Spark computes it.
 
     >>> from mvbuild.incremental.algebra import walk
     >>> from mvbuild.incremental.samples import formula, shape
@@ -50,7 +51,7 @@ def distinct_groups(aggregate: Aggregate, types: Mapping[str, Type | None]) -> D
     >>> formula(distinct_groups(aggregate, found.types).groups)
     'aggregate[customer_id, COUNT(*)](orders)'
     """
-    values = {one for item in aggregate.values if (one := _distinct_value(item.expression)) is not None}
+    values = _distinct_values(aggregate) or dict.fromkeys(day for i in aggregate.values if (day := _day(i.expression, types)))
     if aggregate.keys or len(values) != 1:
         return None
     (value,) = values
@@ -62,10 +63,30 @@ def distinct_groups(aggregate: Aggregate, types: Mapping[str, Type | None]) -> D
         return None
 
 
+def by_distinct_value(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+    """An aggregate for each value that an aggregate of everything counts without duplicates; the other functions are in the first one."""
+    values = [] if aggregate.keys else list(_distinct_values(aggregate))
+    if len(values) < 2:
+        return (aggregate,)
+    places = [values.index(one) if (one := _distinct_value(item.expression)) is not None else 0 for item in aggregate.values]
+    by_value = [[item for item, place in zip(aggregate.values, places, strict=True) if place == at] for at in range(len(values))]
+    return tuple(replace(aggregate, values=tuple(items)) for items in by_value)
+
+
+def _distinct_values(aggregate: Aggregate) -> dict[exp.Expr, None]:
+    return dict.fromkeys(one for item in aggregate.values if (one := _distinct_value(item.expression)) is not None)
+
+
 def _distinct_value(expression: exp.Expr) -> exp.Expr | None:
     """x of count(DISTINCT x)."""
     inner = expression.this if isinstance(expression, exp.Count) and not expression.expressions else None
     return inner.expressions[0] if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1 else None
+
+
+def _day(expression: exp.Expr, types: Mapping[str, Type | None]) -> exp.Expr | None:
+    """x of min(x) or max(x), if it is a date."""
+    is_end = isinstance(expression, exp.Min | exp.Max) and not expression.expressions
+    return expression.this if is_end and text(type_of(expression.this, types)) == "date" else None
 
 
 @dataclass
@@ -78,8 +99,12 @@ class _Drafted:
     results: list[Item] = field(default_factory=list)
     known: dict[str, Type | None] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        return f"{self.aggregate.values[0].name}_value"
+
     def made(self) -> DistinctGroups:
-        key = Item(f"{self.aggregate.values[0].name}_value", self.value.copy())
+        key = Item(self.key, self.value.copy())
         self.known[key.name] = type_of(self.value, self.types)
         for item in self.aggregate.values:
             if _distinct_value(item.expression) is not None:
@@ -99,6 +124,8 @@ class _Drafted:
             raise Refused("not-mergeable", "not a function of its values in groups", item.expression)
         kind = kind_of(argument, self.types)
         if isinstance(function, exp.Min | exp.Max):
+            if argument == self.value:
+                return self._over(item.name, type(function)(this=column(self.key)))
             if kind not in _KEYS:
                 raise Refused("not-mergeable", "values may be equal and not the same", item.expression)
             return self._total(item.name, type(function)(this=argument.copy()), type(function))
@@ -127,7 +154,10 @@ class _Drafted:
         if each not in self.known:
             self.known[each] = type_of(part, self.types)
             self.parts.append(Item(each, part))
-        total = combine(this=column(each))
+        return self._over(name, combine(this=column(each)))
+
+    def _over(self, name: str, total: exp.Expr) -> exp.Expr:
+        """A function of the groups."""
         of_all = next((one.name for one in self.totals if one.expression == total), f"{name}_of_all")
         if of_all == f"{name}_of_all":
             self.totals.append(Item(of_all, total))

@@ -33,6 +33,7 @@ from mvbuild.incremental.algebra import (
     column,
     conjunction,
     conjuncts,
+    has_one_row,
     substituted,
 )
 
@@ -110,6 +111,10 @@ class _Emitter:
             return self._over(node.left, node.columns, where=_where(exp.Not(this=found) if negated else found))
         if node.kind == "mark":
             return self._over(node.left, node.left.columns, _named(self._exists(node), node.mark))
+        if node.form == "value" and has_one_row(node.right) and node.on is not None:
+            (name,) = node.right.columns
+            value = exp.Subquery(this=self._over(node.right, node.right.columns))
+            return self._over(node.left, node.columns, where=_where(substituted(node.on, {name: value})))
         if node.form == "scalar" and (made := self._correlated(node)) is not None:
             return made
         if node.form == "join" and node.kind in ("semi", "anti") and self._dialect == "spark":

@@ -14,7 +14,7 @@ from mvbuild.incremental.functions import is_generator
 from mvbuild.incremental.pivots import pivoted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, TreeColumn, aliased, resolved, source, value_of
-from mvbuild.incremental.syntax import join_kind, require, unsupported
+from mvbuild.incremental.syntax import has_query, join_kind, require, unsupported
 from mvbuild.lineage.expression_type import generated_types
 from mvbuild.lineage.joins import left_side, merged, natural_names
 from mvbuild.lineage.scopes import Source, Tables
@@ -114,6 +114,8 @@ def _join(building: Building, left: Relation, tables: Tables, join: exp.Join, sc
         on, both = _using(tables, added, names, join)
     else:
         written = join.args.get("on")
+        if written is not None and has_query(written):
+            raise Refused("unsupported-operator", "a subquery in ON is not refreshed incrementally", written)
         on = resolved(written, replace(scope, tables=both)) if written is not None else None
     require_scalar(on)
     if kind == "right":

@@ -28,19 +28,18 @@ POSITIONS: tuple[type[exp.Expr], ...] = (exp.RowNumber, exp.Lag, exp.Lead, exp.N
 """Window functions with different results for rows with equal order keys."""
 
 _SCALAR_NAMES = frozenset(
-    """Abs Acos Acosh And Array ArrayConcat ArrayContains ArraySize Asin Asinh Atan Atan2 Atanh Between BitwiseAnd BitwiseNot BitwiseOr
-    BitwiseXor BitwiseLeftShift BitwiseRightShift Boolean Bracket Case Cast Cbrt Ceil Chr Coalesce Column Concat ConcatWs Contains Cos Cosh
-    Cot DPipe DataType DataTypeParam Date DateAdd DateDiff DateSub DateTrunc DateStrToDate Day DayOfMonth DayOfWeek DayOfWeekIso DayOfYear
-    DataTypeParam Degrees Div Distinct Dot EQ EndsWith Escape Exp Extract Factorial Floor GT GTE Greatest Hex Hour Identifier If ILike In
-    IntDiv Interval IntervalSpan Is JSONExtract JSONExtractScalar LT LTE Least Left Length Levenshtein Like Literal Ln Log Lower
-    Lpad MD5 MD5Digest Map Minute
-    Mod Month Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Nullif Nvl2 Or Pad Paren Pow Quarter RLike Radians RegexpExtract
-    RegexpLike RegexpReplace Repeat Replace Reverse Right Round SHA SHA2 SafeDivide Second Sign Sin Sinh Soundex Split SplitPart Sqrt
-    StarMap StartsWith StrPosition StrToDate StrToTime Struct Sub Add Substring SubstringIndex Tan Tanh TimeStrToTime TimestampTrunc
-    TimeToStr ToChar Translate Trim Trunc TryCast TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp Unhex UnixToTime
-    UnixToTimeStr Upper Var Week WeekOfYear
-    Year PropertyEQ Tuple AddMonths LastDay MonthsBetween NextDay ToNumber Initcap Ascii Initcap Sha1 Bin Unicode
-    DateFromParts MakeInterval TimestampFromParts ArraySum ArraysZip SortArray ArrayToString MapFromArrays Kwarg""".split()
+    """Abs Acos Acosh All And Any Array ArrayConcat ArrayContains ArraySize Asin Asinh Atan Atan2 Atanh Between BitwiseAnd BitwiseNot
+    BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift Boolean Bracket Case Cast Cbrt Ceil Chr Coalesce Column Concat ConcatWs
+    Contains Cos Cosh Cot DPipe DataType DataTypeParam Date DateAdd DateDiff DateSub DateTrunc DateStrToDate Day DayOfMonth DayOfWeek
+    DayOfWeekIso DayOfYear Degrees Div Distinct Dot EQ EndsWith Escape Exp Extract Factorial Floor GT GTE Greatest Hex Hour Identifier
+    If ILike In IntDiv Interval IntervalSpan Is JSONExtract JSONExtractScalar LT LTE Least Left Length Levenshtein Like Literal Ln Log
+    Lower Lpad MD5 MD5Digest Map Minute Mod Month Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Nullif Nvl2 Or Overlay Pad Paren Pow
+    Quarter RLike Radians RegexpExtract RegexpLike RegexpReplace Repeat Replace Reverse Right Round SHA SHA2 SafeDivide Second Sign Sin
+    Sinh Soundex Split SplitPart Sqrt StarMap StartsWith StrPosition StrToDate StrToTime Struct Sub Add Substring SubstringIndex Tan
+    Tanh TimeStrToTime TimestampTrunc TimeToStr ToChar Translate Trim Trunc TryCast TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp
+    Unhex UnixToTime UnixToTimeStr Upper Var Week WeekOfYear Year PropertyEQ Tuple AddMonths LastDay MonthsBetween NextDay ToNumber
+    Initcap Ascii Sha1 Bin Unicode DateFromParts MakeInterval TimestampFromParts ArraySum ArraysZip SortArray ArrayToString
+    MapFromArrays Kwarg""".split()
 )
 _SCALAR_TYPES: tuple[type[exp.Expr], ...] = tuple(
     found for name in sorted(_SCALAR_NAMES) if isinstance(found := getattr(exp, name, None), type) and issubclass(found, exp.Expr)

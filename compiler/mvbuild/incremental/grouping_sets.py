@@ -13,7 +13,7 @@ from itertools import product
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Expand, Explode, Item, Relation, Sessions, column
+from mvbuild.incremental.algebra import Aggregate, Expand, Explode, Item, Relation, Sessions, column, with_items
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.syntax import require, unsupported
@@ -141,16 +141,20 @@ def grouping(
     items = tuple(Item(building.computed(name, key), key) for name, key in zip(names, written, strict=True))
     if sets is None:
         return Grouping(relation=relation, keys=items, written=tuple(written))
-    for key in written:
-        if not isinstance(key, exp.Column):
-            # Spark names such a key by its text, so that plans of the same query differ.
-            raise Refused("unsupported-operator", "grouping sets of an expression: compute it as a column of a subquery", key)
+    # Spark computes a key that is an expression before the rows are repeated.
+    computed = [Item(building.computed(item.name, item.expression), item.expression) for item in items if not _is_column(item)]
+    below = {item.expression: column(item.name) for item in computed}
+    items = tuple(Item(item.name, below.get(item.expression, item.expression)) for item in items)
     if len(written) > _MOST_KEYS:
         raise unsupported(node or written[0])
     places = [frozenset(written.index(key) for key in chosen) for chosen in sets]
     if len(set(places)) < len(places):
         raise Refused("unsupported-operator", "GROUP BY has the same grouping set twice", node)
-    return _expanded(building, relation, items, places)
+    return replace(_expanded(building, with_items(relation, computed), items, places), written=tuple(written))
+
+
+def _is_column(item: Item) -> bool:
+    return isinstance(item.expression, exp.Column)
 
 
 def with_session(rows: Grouping, session: Item, node: exp.Expr | None) -> Grouping:

@@ -26,6 +26,7 @@ _NEGATED: Mapping[Operator, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": 
 _RANGES = {"int": 2**31, "long": 2**63}
 _BIGINT_DIGITS = 20
 _MAX_DIGITS = 38
+_OPERANDS = {"this", "expression", "expressions", "low", "high"}
 _EXACT = Context(prec=200)
 _NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -46,6 +47,8 @@ class _Translation:
 
     def all_of(self, condition: exp.Expr) -> tuple[Predicate, ...]:
         found = condition.unnest()
+        if not _is_plain(found):
+            return ()
         if isinstance(found, exp.And):
             return (*self.all_of(found.left), *self.all_of(found.right))
         if isinstance(found, exp.Or):
@@ -76,6 +79,8 @@ class _Translation:
     def _not(self, node: exp.Expr) -> tuple[Predicate, ...]:
         if isinstance(node, exp.Not):
             return self.all_of(node.this)
+        if not _is_plain(node):
+            return ()
         found: Comparison | None = None
         if isinstance(node, exp.Column):
             name, type_ = self._column(node)
@@ -104,7 +109,7 @@ class _Translation:
 
     def _between(self, node: exp.Between) -> tuple[Predicate, ...]:
         name, type_ = self._column(node.this)
-        if not name or node.args.get("symmetric"):
+        if not name:
             return ()
         low, high = self._value(node.args["low"], type_), self._value(node.args["high"], type_)
         ends: tuple[tuple[Operator, Any], ...] = ((">=", low), ("<=", high))
@@ -112,7 +117,7 @@ class _Translation:
 
     def _in(self, node: exp.In) -> Comparison | None:
         name, type_ = self._column(node.this)
-        if not name or not node.expressions or any(node.args.get(key) for key in ("query", "unnest", "field")):
+        if not name or not node.expressions:
             return None
         # A NULL in the list never matches a row.
         values = [self._value(one, type_) for one in node.expressions if not isinstance(one.unnest(), exp.Null)]
@@ -153,6 +158,11 @@ class _Translation:
             return _timestamp(found)
         decimal = _DECIMAL.fullmatch(type_)
         return _decimal(found, int(decimal[1]), int(decimal[2])) if decimal else None
+
+
+def _is_plain(condition: exp.Expr) -> bool:
+    """Whether it has no part but its operands. Another one may turn its meaning around, as sqlglot's `negate` of LIKE does."""
+    return condition.args.keys() - _OPERANDS <= {key for key, value in condition.args.items() if not value}
 
 
 def _any_of(*branches: tuple[Predicate, ...]) -> tuple[Predicate, ...]:

@@ -21,7 +21,7 @@ _KNOWN = frozenset(
     row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value
     explode explode_outer posexplode posexplode_outer
     coalesce ifnull nvl if nullif greatest least upper ucase lower lcase substring substr trim concat length year month day quarter abs
-    round sqrt exp ln log pow power sin cos tan startswith cast try_cast extract position struct named_struct map array""".split()
+    round sqrt exp ln log pow power sin cos tan startswith cast try_cast extract position overlay struct named_struct map array""".split()
 )
 """Those that a rule asks about, or that have a syntax of their own. sqlglot writes each of them as it was."""
 _WORDS = frozenset("and any between case char div ilike in like not or regexp rlike some when".split())

@@ -16,6 +16,7 @@ from mvbuild.incremental.algebra import (
     Distinct,
     Explode,
     Filter,
+    Item,
     Join,
     Project,
     Ref,
@@ -107,8 +108,13 @@ def mapped(expressions: Sequence[exp.Expr], join: Join, side: Literal["left", "r
 
 def partition_columns(window: Window) -> tuple[str, ...]:
     """The plain columns by which all its windows partition."""
+    return partition_columns_of(window.values)
+
+
+def partition_columns_of(windows: Sequence[Item]) -> tuple[str, ...]:
+    """The plain columns by which all of some windows partition."""
     common: list[str] | None = None
-    for item in window.values:
+    for item in windows:
         parts = [p.name for p in _window(item.expression).args.get("partition_by") or () if isinstance(p, exp.Column)]
         common = parts if common is None else [name for name in common if name in parts]
     return tuple(dict.fromkeys(common or ()))

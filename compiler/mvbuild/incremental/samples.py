@@ -161,6 +161,14 @@ ONE_TABLE = (
         "`row_number` with `PARTITION BY`",
         "SELECT id, customer_id, row_number() OVER (PARTITION BY customer_id ORDER BY amount) AS r FROM {orders}",
     ),
+    Sample(
+        "`PARTITION BY` an expression",
+        "SELECT id, sum(amount) OVER (PARTITION BY date_trunc('month', order_date)) AS s FROM {orders}",
+    ),
+    Sample(
+        "windows by different keys",
+        "SELECT id, sum(amount) OVER (PARTITION BY customer_id) AS s, count(*) OVER (PARTITION BY status) AS n FROM {orders}",
+    ),
     Sample("a window without `PARTITION BY`", "SELECT id, rank() OVER (ORDER BY amount) AS r FROM {orders}"),
     Sample(
         "the first of each: `row_number() = 1`",
@@ -173,6 +181,10 @@ ONE_TABLE = (
     Sample(
         "`ROLLUP`, `CUBE`, `GROUPING SETS` with `grouping_id()`",
         "SELECT customer_id, grouping_id() AS g, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)",
+    ),
+    Sample(
+        "`ROLLUP`, `CUBE`, `GROUPING SETS` of an expression",
+        "SELECT month(order_date) AS m, status, count(*) AS n FROM {orders} GROUP BY ROLLUP (month(order_date), status)",
     ),
     Sample("`PIVOT`", "SELECT * FROM (SELECT customer_id, status, amount FROM {orders}) PIVOT (sum(amount) FOR status IN ('new', 'paid'))"),
     Sample(
@@ -189,6 +201,7 @@ ONE_TABLE = (
         "SELECT id, kind, number FROM (SELECT id, customer_id, amount FROM {orders}) UNPIVOT (number FOR kind IN (customer_id, amount))",
     ),
     Sample("a join with `VALUES`", "SELECT id, label FROM {orders} JOIN (VALUES ('open', 'Open')) AS v(status, label) USING (status)"),
+    Sample("the last day", "SELECT id, amount FROM {orders} WHERE order_date = (SELECT max(order_date) FROM {orders})"),
     Sample("the day, in a filter", "SELECT id, order_date FROM {orders} WHERE order_date >= current_date() - 30"),
     Sample("the exact time, or a random number", "SELECT id, rand() AS r FROM {orders}"),
     Sample("a column of type map", "SELECT id, labels FROM {orders}"),
@@ -220,6 +233,14 @@ TWO_TABLES = (
     Sample("join by an inequality", "SELECT id, country FROM {orders} JOIN {customers} ON orders.customer_id < customers.customer_id"),
     Sample("`IN`, `EXISTS`, `LEFT SEMI JOIN`", "SELECT id FROM {orders} WHERE customer_id IN (SELECT customer_id FROM {customers})"),
     Sample(
+        "`IN` with several columns",
+        "SELECT id FROM {orders} WHERE (customer_id, status) IN (SELECT customer_id, country FROM {customers})",
+    ),
+    Sample(
+        "`IN` in a `CASE`",
+        "SELECT id, CASE WHEN customer_id IN (SELECT customer_id FROM {customers}) THEN 'known' ELSE 'new' END AS c FROM {orders}",
+    ),
+    Sample(
         "`NOT EXISTS`, `LEFT ANTI JOIN`",
         "SELECT id FROM {orders} WHERE NOT EXISTS (SELECT 1 FROM {customers} WHERE customers.customer_id = orders.customer_id)",
     ),
@@ -232,6 +253,7 @@ TWO_TABLES = (
     Sample("`UNION`", "SELECT customer_id FROM {orders} UNION SELECT customer_id FROM {customers}"),
     Sample("`INTERSECT`", "SELECT customer_id FROM {orders} INTERSECT SELECT customer_id FROM {customers}"),
     Sample("`EXCEPT`", "SELECT customer_id FROM {orders} EXCEPT SELECT customer_id FROM {customers}"),
+    Sample("equal to a scalar subquery", "SELECT id FROM {orders} WHERE customer_id = (SELECT max(customer_id) FROM {customers})"),
     Sample("scalar subquery", "SELECT id FROM {orders} WHERE customer_id > (SELECT max(customer_id) FROM {customers})"),
     Sample(
         "correlated scalar subquery",

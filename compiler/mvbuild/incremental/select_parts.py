@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from mvbuild.incremental.aggregates import CLAUSES, aggregated
-from mvbuild.incremental.algebra import Item, Project, Relation, Window, column, conjuncts
+from mvbuild.incremental.algebra import Item, Relation, Window, column, conjuncts, with_items
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.functions import POSITIONS, RANKINGS, is_aggregate, is_scalar, unwrapped
 from mvbuild.incremental.grouping_sets import Sets, grouping, with_session, written_sets
 from mvbuild.incremental.push_filters import filtered
+from mvbuild.incremental.restrict import partition_columns_of
 from mvbuild.incremental.scopes import Scope, known, only_child, resolved
-from mvbuild.incremental.subqueries import scalars
-from mvbuild.incremental.syntax import aggregates_in, require, unsupported
+from mvbuild.incremental.subqueries import scalars, with_subqueries
+from mvbuild.incremental.syntax import aggregates_in, has_query, require, unsupported
+
+
+def _with_common_keys(windows: Sequence[Item]) -> list[tuple[Item, ...]]:
+    """Windows that partition by a common column are one operator; others are above each other, as in Spark's plans."""
+    found: list[tuple[Item, ...]] = []
+    for item in windows:
+        own = frozenset(partition_columns_of([item]))
+        at = next((at for at, others in enumerate(found) if own & set(partition_columns_of(others))), None)
+        if at is None and not own and found and not partition_columns_of(found[-1]):
+            at = len(found) - 1
+        if at is None:
+            found.append((item,))
+        else:
+            found[at] = (*found[at], item)
+    return found
 
 
 @dataclass
@@ -73,7 +89,7 @@ class SelectParts:
                 if not isinstance(value, exp.Column):
                     require_scalar(value)
                     unique = self.building.computed(name, value)
-                    relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
+                    relation = with_items(relation, [Item(unique, value)])
                     value = column(unique)
                 aliases[lowered] = known(value.name)
             values.append(value)
@@ -119,18 +135,33 @@ class SelectParts:
         having: exp.Expr | None,
     ) -> tuple[Relation, list[exp.Expr]]:
         own, aliases = self.scope.column_names, {name.lower(): value for name, value in selected}
+        conditions = [self._with_aliases(c, aliases, own) for c in conjuncts(having.this if having else None)]
+        written = [*written, *conditions]
+        for at, one in enumerate(written):
+            relation, written[at] = self._within_aggregates(relation, one)
         keys, sets = self._group_keys(group, selected, own)
         values = [(key.alias_or_name, resolved(key, self.scope)) for key in keys]
         chosen = [[resolved(key, self.scope) for key in one] for one in sets] if sets is not None else None
         rows = grouping(self.building, relation, values, chosen, group)
         if self.session is not None:
             rows = with_session(rows, self.session, group)
-        conditions = [self._with_aliases(c, aliases, own) for c in conjuncts(having.this if having else None)]
-        made, results = aggregated(self.building, self.scope, rows, [*written, *conditions])
-        return filtered(made, results[len(written) :]), results[: len(written)]
+        made, results = aggregated(self.building, self.scope, rows, written)
+        of_select = len(selected)
+        return filtered(made, results[of_select:]), results[:of_select]
+
+    def _within_aggregates(self, relation: Relation, written: exp.Expr) -> tuple[Relation, exp.Expr]:
+        """The rows with a column for each subquery that an aggregate function is computed from."""
+        if not has_query(written):
+            return relation, written
+        holder = exp.paren(written.copy(), copy=False)
+        for found in list(holder.find_all(exp.Func, exp.Filter)):
+            if is_aggregate(unwrapped(found)) and has_query(found) and found.find_ancestor(exp.Query, exp.Window) is None:
+                relation = with_subqueries(self.building, relation, found, self.scope)
+        return relation, only_child(holder)
 
     def _windowed(self, relation: Relation, expressions: list[exp.Expr]) -> tuple[Relation, list[exp.Expr]]:
         items: list[Item] = []
+        keys: list[Item] = []
         results = []
         for one in expressions:
             holder = exp.paren(one.copy(), copy=False)
@@ -138,13 +169,28 @@ class SelectParts:
                 if isinstance(found.parent, exp.Expr) and found.find_ancestor(exp.Window) is not None:
                     raise unsupported(found)
                 self._require_window(found)
+                self._name_keys(found, keys)
                 made = next((i for i in items if i.expression == found), None)
                 if made is None:
                     made = Item(self.building.computed("window", found.this), found.copy())
                     items.append(made)
                 found.replace(column(made.name))
             results.append(holder.this)
-        return (Window(relation, tuple(items)) if items else relation), results
+        relation = with_items(relation, keys)
+        for together in _with_common_keys(items):
+            relation = Window(relation, together)
+        return relation, results
+
+    def _name_keys(self, window: exp.Window, keys: list[Item]) -> None:
+        """PARTITION BY an expression as PARTITION BY a column of the rows below, as Spark plans it: rows are found again by columns."""
+        for part in window.args.get("partition_by") or ():
+            if isinstance(part, exp.Column) or part.find(exp.Column) is None or aggregates_in(part):
+                continue
+            key = next((one for one in keys if one.expression == part), None)
+            if key is None:
+                key = Item(self.building.computed("partition", part), part.copy())
+                keys.append(key)
+            part.replace(column(key.name))
 
     def _require_window(self, window: exp.Window) -> None:
         require(window, {"this", "partition_by", "order", "spec", "over"}, "unsupported-operator")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from mvbuild.incremental.aggregate_arguments import never_null
 from mvbuild.incremental.aggregates import aggregated
 from mvbuild.incremental.algebra import (
     Aggregate,
@@ -14,14 +15,17 @@ from mvbuild.incremental.algebra import (
     Item,
     Join,
     JoinKind,
+    OneRow,
     Project,
     Relation,
     Scalar,
     column,
     conjunction,
     conjuncts,
+    has_one_row,
     names_in,
     substituted,
+    with_items,
 )
 from mvbuild.incremental.alike import likeness
 from mvbuild.incremental.building import Building, require_scalar
@@ -53,21 +57,54 @@ def _where_subquery(building: Building, relation: Relation, part: exp.Expr, scop
     negated = isinstance(part, exp.Not)
     inside = part.this.unnest() if negated else part.unnest()
     if isinstance(inside, exp.Exists):
-        return _exists(building, relation, inside.this, scope, "anti" if negated else "semi", None)
+        return _exists(building, relation, inside.this, scope, "anti" if negated else "semi")
     if isinstance(inside, exp.In) and inside.args.get("query") is not None and not has_query(inside.this):
-        value = resolved(inside.this, scope)
-        require_scalar(value)
-        return _exists(building, relation, inside.args["query"], scope, "null-aware-anti" if negated else "semi", value)
+        kind: JoinKind = "null-aware-anti" if negated else "semi"
+        return _exists(building, relation, inside.args["query"], scope, kind, _listed(inside, scope))
+    equal = _equal_to_value(building, relation, part.unnest(), scope)
+    if equal is not None:
+        return equal
     relation, condition = scalars(building, relation, part, scope, is_condition=True)
     require_scalar(condition)
     return Filter(relation, condition)
 
 
+def _equal_to_value(building: Building, relation: Relation, part: exp.Expr, scope: Scope) -> Join | None:
+    """`day = (SELECT max(day) FROM t)` as a semi join with that one row, whose change is that of a join. None for another condition."""
+    if not isinstance(part, exp.EQ):
+        return None
+    subquery = next((side for side in (part.left, part.right) if isinstance(side, exp.Subquery)), None)
+    other = part.right if subquery is part.left else part.left
+    if subquery is None or has_query(other):
+        return None
+    bare, _ = scalar_subquery(building, OneRow(), subquery.this, scope)
+    own = resolved(other, scope)
+    require_scalar(own)
+    if not isinstance(bare, Scalar) or not has_one_row(bare.subquery):
+        return None
+    column_of = column(bare.subquery.columns[0])
+    sides = [column_of if side is subquery else own if isinstance(own, exp.Column) else exp.paren(own) for side in (part.left, part.right)]
+    on = exp.EQ(this=sides[0], expression=sides[1])
+    if likeness(on, building.types) == "cast":
+        return None
+    return Join(relation, bare.subquery, "semi", on, "value")
+
+
 # --- EXISTS and IN ------------------------------------------------------------------------------------------------------------------
 
 
-def _exists(building: Building, relation: Relation, tree: exp.Expr, scope: Scope, kind: JoinKind, value: exp.Expr | None) -> Join:
-    """A join with the subquery, whose conditions on the outer query become conditions of the join."""
+def _listed(found: exp.In, scope: Scope) -> list[exp.Expr]:
+    """a, or a and b of `(a, b) IN (SELECT ...)`."""
+    value = found.this.unnest()
+    values = [resolved(one, scope) for one in (value.expressions if isinstance(value, exp.Tuple) else [value])]
+    for one in values:
+        require_scalar(one)
+    return values
+
+
+def _exists(building: Building, relation: Relation, tree: exp.Expr, scope: Scope, kind: JoinKind, values: Sequence[exp.Expr] = ()) -> Join:
+    """A join with the subquery, whose conditions on the outer query become conditions of the join. `values`: those that IN compares with
+    its columns."""
     select = tree.unnest()
     _require_own_names(select)
     conditions: list[exp.Expr] = []
@@ -77,15 +114,15 @@ def _exists(building: Building, relation: Relation, tree: exp.Expr, scope: Scope
         block, conditions = correlated(building, select, scope, with_columns=not is_one(select))
     else:
         raise unsupported(tree)
-    parts = list(conditions)
-    if value is not None:
-        if len(block.columns) != 1:
-            raise unsupported(tree)
-        own = exp.paren(value) if not isinstance(value, exp.Column) else value
-        parts.insert(0, exp.EQ(this=own, expression=column(block.columns[0][1])))
+    if values and len(block.columns) != len(values):
+        raise unsupported(tree)
+    pairs = zip(values, block.columns, strict=False)
+    equal = [exp.EQ(this=v if isinstance(v, exp.Column) else exp.paren(v), expression=column(unique)) for v, (_, unique) in pairs]
     if kind == "null-aware-anti" and conditions:
         raise Refused("unsupported-operator", "NOT IN with a subquery that refers to the query around it", tree)
-    return Join(relation, block.relation, kind, conjunction(parts), "in" if value is not None and len(parts) == 1 else "")
+    if kind == "null-aware-anti" and len(values) > 1:
+        raise Refused("unsupported-operator", "NOT IN with several columns", tree)
+    return Join(relation, block.relation, kind, conjunction([*equal, *conditions]), "in" if len(values) == 1 and not conditions else "")
 
 
 def correlated(building: Building, select: exp.Select, scope: Scope, *, with_columns: bool = True) -> tuple[Block, list[exp.Expr]]:
@@ -112,7 +149,7 @@ def correlated(building: Building, select: exp.Select, scope: Scope, *, with_col
         require_scalar(value)
         if not isinstance(value, exp.Column):
             unique = building.computed(name, value)
-            relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
+            relation = with_items(relation, [Item(unique, value)])
             value = column(unique)
         values.append((name, value.name))
     return Block(relation, tuple(values)), conditions
@@ -143,39 +180,51 @@ def scalars(
     """An expression with columns in the place of its subqueries, and the relation that has those columns. `is_condition`: of WHERE, where
     NULL is as good as false."""
     holder = exp.paren(part.copy(), copy=False)
-    for test in [one for one in holder.find_all(exp.Exists, exp.In) if one.find_ancestor(exp.Query) is None]:
-        if isinstance(test, exp.Exists) or (is_condition and test.args.get("query") is not None and _is_alternative(test, holder)):
-            relation, mark = _marked(building, relation, test, scope)
-            test.replace(mark)
-    for found in list(holder.find_all(exp.Subquery)):
-        if found.find_ancestor(exp.Subquery) is not None:
-            continue
-        if isinstance(found.parent, exp.In | exp.Exists):
-            raise Refused("unsupported-operator", "IN or EXISTS as a part of another condition", part)
-        relation, value = scalar_subquery(building, relation, found.this, scope)
-        found.replace(as_written(value))
-    if holder.find(exp.Exists) is not None or holder.find(exp.Select) is not None:
-        raise Refused("unsupported-operator", "IN or EXISTS as a part of another condition", part)
+    relation = with_subqueries(building, relation, holder, scope, is_condition=is_condition)
     return relation, resolved(holder.this, scope)
 
 
-def _is_alternative(found: exp.Expr, holder: exp.Expr) -> bool:
-    """Whether nothing but AND and OR are around it: these take NULL for false where the whole is a condition."""
-    node = found.parent
-    while node is not None and node is not holder:
-        if not isinstance(node, exp.And | exp.Or | exp.Paren):
-            return False
+def with_subqueries(building: Building, relation: Relation, holder: exp.Expr, scope: Scope, *, is_condition: bool = False) -> Relation:
+    """The relation with a column for each subquery below a node, which is changed to have the columns in their place."""
+    for test in [one for one in holder.find_all(exp.Exists, exp.In) if one.find_ancestor(exp.Query) is None]:
+        if isinstance(test, exp.Exists) or test.args.get("query") is not None:
+            relation, mark = _marked(building, relation, test, scope)
+            if isinstance(test, exp.In) and not _takes_null_for_false(test, holder, is_condition=is_condition):
+                _require_no_null(building, relation, test)
+            test.replace(mark)
+    for found in list(holder.find_all(exp.Subquery)):
+        if found.find_ancestor(exp.Subquery) is None:
+            relation, value = scalar_subquery(building, relation, found.this, scope)
+            found.replace(as_written(value))
+    if holder.find(exp.Select) is not None:
+        raise unsupported(holder)
+    return relation
+
+
+def _takes_null_for_false(found: exp.Expr, holder: exp.Expr, *, is_condition: bool) -> bool:
+    """Whether nothing but AND and OR are between a test and a condition that it is a part of: a whole WHERE, CASE WHEN, IF, or FILTER."""
+    node = found
+    while isinstance(node.parent, exp.And | exp.Or | exp.Paren) and node.parent is not holder:
         node = node.parent
-    return True
+    around = node.parent
+    if isinstance(around, exp.If):
+        return node.arg_key == "this" and not (isinstance(around.parent, exp.Case) and around.parent.this is not None)
+    return isinstance(around, exp.Where) or (around is holder and is_condition)
+
+
+def _require_no_null(building: Building, made: Relation, test: exp.In) -> None:
+    """Raise Refused if IN may be NULL: whether it is depends on every row of the subquery."""
+    assert isinstance(made, Join)
+    known = never_null(made.left, frozenset(building.required)) | never_null(made.right, frozenset(building.required))
+    if not all(side.unnest().name in known for part in conjuncts(made.on) for side in (part.this, part.expression)):
+        raise Refused("unsupported-operator", "IN with a subquery as a value, which may be NULL", test)
 
 
 def _marked(building: Building, relation: Relation, found: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
     """EXISTS or IN as a column, and that column as written."""
-    value = None
-    if isinstance(found, exp.In):
-        value = resolved(found.this, scope)
-        require_scalar(value)
-    made = _exists(building, relation, found.args["query"] if value is not None else found.this, scope, "mark", value)
+    is_in = isinstance(found, exp.In)
+    values = _listed(found, scope) if isinstance(found, exp.In) else []
+    made = _exists(building, relation, found.args["query"] if is_in else found.this, scope, "mark", values)
     unique = building.fresh("exists", "boolean")
     return replace(made, mark=unique), known(unique)
 
@@ -247,7 +296,7 @@ def _compared(building: Building, outer: list[exp.Expr], own: Scope, around: Sco
     keys: list[Item] = []
     on: list[exp.Expr] = []
     for part in outer:
-        if not isinstance(part, exp.EQ):
+        if not isinstance(part, exp.EQ | exp.NullSafeEQ):
             raise Refused("unsupported-operator", "a correlated subquery whose condition is not an equality", part)
         sides = [part.left, part.right]
         inner = [side for side in sides if not refers_out(side, own.inside(around))]
@@ -262,5 +311,5 @@ def _compared(building: Building, outer: list[exp.Expr], own: Scope, around: Sco
         outside: exp.Expr = theirs if isinstance(theirs, exp.Column) else exp.paren(theirs)
         # In the order in which it was written, which Spark's plans keep.
         pair = (column(unique), outside) if inner[0] is sides[0] else (outside, column(unique))
-        on.append(exp.EQ(this=pair[0], expression=pair[1]))
+        on.append(type(part)(this=pair[0], expression=pair[1]))
     return keys, on

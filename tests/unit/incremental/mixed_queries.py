@@ -66,6 +66,8 @@ class Mixed:
         if kind < 0.3:
             return f"SELECT sum(v) AS s, count(*) AS n, count(v) AS m, count(DISTINCT k) AS d FROM {self.source(depth)}"
         if kind < 0.4:
+            if self.random.random() < 0.3:
+                return f"SELECT k + 1 AS k, v, sum(v) AS s, count(*) AS n FROM {self.source(depth)} GROUP BY {self.one_of(('ROLLUP', 'CUBE'))} (k + 1, v)"
             return f"SELECT k, grouping_id(k, v) AS g, v, count(*) AS n FROM {self.source(depth)} GROUP BY {self.sets()}"
         if kind < 0.5:
             return f"SELECT k, {self.one_of(_AGGREGATES)} AS x, {self.one_of(_AGGREGATES)} AS y FROM {self.source(depth)} GROUP BY k{self.one_of(_HAVING)}"
@@ -99,6 +101,7 @@ class Mixed:
             ("set operation", self.combined),
             ("window", self.windowed),
             ("not in", self.not_in),
+            ("in", self.listed),
             ("scalar subquery", self.scalar),
             ("join", self.joined),
             ("join", self.joined),
@@ -158,22 +161,48 @@ class Mixed:
         return f"SELECT k, v FROM {self.source(depth)} {kind} SELECT k, v FROM {self.source(depth - 1)}"
 
     def windowed(self, depth: int) -> str:
-        over = self.one_of(("PARTITION BY k", "PARTITION BY k ORDER BY v", "ORDER BY v", "ORDER BY k", ""))
+        if self.random.random() < 0.3:
+            keys = self.one_of((("k", "v"), ("k", "k + v"), ("v % 2", "k"), ("k + 1", "k + 1"), ("k, v", "v + 1")))
+            values = [f"{self.one_of(('sum(v)', 'count(*)', 'max(k)'))} OVER (PARTITION BY {key})" for key in keys]
+            return f"SELECT {values[0]} AS k, {values[1]} AS v FROM {self.source(depth)}"
+        over = self.one_of(
+            (
+                "PARTITION BY k",
+                "PARTITION BY k ORDER BY v",
+                "PARTITION BY k + v",
+                "PARTITION BY v % 2 ORDER BY k",
+                "ORDER BY v",
+                "ORDER BY k",
+                "",
+            )
+        )
         function = self.one_of(
             ("sum(v)", "count(*)", "max(v)", "rank()", "dense_rank()") if "ORDER" in over else ("sum(v)", "count(*)", "min(v)")
         )
         return f"SELECT k, {function} OVER ({over}) AS v FROM {self.source(depth)}"
 
+    def listed(self, depth: int) -> str:
+        """IN with two columns, and IN as a part of a value."""
+        below = self.source(depth - 1)
+        if self.random.random() < 0.4:
+            pair = self.one_of(("k, v", "v, k", "k, k", "k, max(v)"))
+            groups = " GROUP BY k" if "max" in pair else ""
+            return f"SELECT k, v FROM {self.source(depth)} WHERE (k, v) IN (SELECT {pair} FROM {below}{groups})"
+        test = f"{self.one_of(('k', 'v', 'k + 1'))} IN (SELECT {self.one_of(('k', 'v'))} FROM {below})"
+        if self.random.random() < 0.3:
+            return f"SELECT k, {self.one_of(('sum', 'max'))}(CASE WHEN {test} THEN 1 ELSE v END) AS v FROM {self.source(depth)} GROUP BY k"
+        return f"SELECT k, CASE WHEN {self.one_of(('', 'v > 1 OR ', 'k = 1 AND '))}{test} THEN 1 ELSE v END AS v FROM {self.source(depth)}"
+
     def not_in(self, depth: int) -> str:
         return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('k', 'v', 'v + 1'))} NOT IN (SELECT {self.one_of(('k', 'v'))} FROM {self.source(depth - 1)})"
 
     def scalar(self, depth: int) -> str:
-        value = self.one_of(("max(v)", "count(DISTINCT v)", "sum(k)", "count(*)", "min(v) + 1"))
+        value = self.one_of(("max(v)", "max(v)", "min(k)", "count(DISTINCT v)", "sum(k)", "count(*)", "min(v) + 1"))
         subquery = f"(SELECT {value} FROM {self.source(depth - 1)})"
         if self.random.random() < 0.3:
             subquery = f"(SELECT v FROM {self.source(depth - 1)} WHERE {self.one_of(_CONDITIONS)} ORDER BY v, k LIMIT 1)"
         if self.random.random() < 0.5:
-            return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('v', 'k'))} {self.one_of(('<', '>=', '='))} {subquery}"
+            return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('v', 'k'))} {self.one_of(('<', '>=', '=', '='))} {subquery}"
         return f"SELECT k, {self.one_of(('coalesce', 'greatest'))}(v, {subquery}) AS v FROM {self.source(depth)}"
 
     def joined(self, depth: int) -> str:

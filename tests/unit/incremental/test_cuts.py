@@ -60,7 +60,20 @@ GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
             "SELECT count(DISTINCT customer_id) AS n, avg(amount) AS a FROM {orders}",
             ["aggregate[customer_id, SUM(amount), COUNT(amount), COUNT(*)](orders)"],
         ),
-        ("SELECT count(DISTINCT customer_id) AS n, count(DISTINCT id) AS i FROM {orders}", []),
+        (
+            "SELECT count(DISTINCT customer_id) AS n, count(DISTINCT id) AS i, sum(id) AS s FROM {orders}",
+            ["aggregate[customer_id, SUM(id), COUNT(*)](orders)", "aggregate[id, COUNT(*)](orders)"],
+        ),
+        ("SELECT count(DISTINCT customer_id) AS n, count(DISTINCT weight) AS i FROM {orders}", []),
+        # Days are few.
+        ("SELECT max(order_date) AS d, count(*) AS n FROM {orders}", ["aggregate[order_date, COUNT(*)](orders)"]),
+        ("SELECT max(order_date) AS d, max(paid_at) AS p FROM {orders}", ["aggregate[order_date, MAX(paid_at)](orders)"]),
+        ("SELECT min(order_date) AS d, max(id) AS m FROM {orders}", ["aggregate[order_date, MAX(id)](orders)"]),
+        # Rows that can be found again only by a key that the storage does not have.
+        (
+            "SELECT id, row_number() OVER (PARTITION BY customer_id ORDER BY amount) = 1 AS f FROM {orders}",
+            ["project[id, window = 1, customer_id](window(orders))"],
+        ),
         ("SELECT count(DISTINCT weight) AS n FROM {orders}", []),
         ("SELECT count(DISTINCT id) AS n, sum(weight) AS w FROM {orders}", []),
         ("SELECT count(DISTINCT id) AS n, collect_set(status) AS w FROM {orders}", []),

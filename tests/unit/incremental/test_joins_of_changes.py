@@ -10,7 +10,7 @@ import pytest
 
 from mvbuild.incremental import join_order, narrowed_joins, same_rows, shared_joins
 from mvbuild.incremental.algebra import Filter, Join, Relation, Scan, Union, leaves, walk
-from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.cuts import with_inner_groups
 from mvbuild.incremental.join_order import changed_first
 from mvbuild.incremental.narrowed_joins import with_narrowed_joins
 from mvbuild.incremental.rewrite import Rewrite
@@ -143,7 +143,7 @@ SELECT country, s FROM {{customers}} JOIN totals USING (customer_id) WHERE s = (
 
 
 def test_an_inner_result_is_kept_once() -> None:
-    found = divided(shape(BEST.format(1, 1)), 2)
+    found = with_inner_groups(shape(BEST.format(1, 1)), 2)
     assert found is not None
     assert [formula(cut.shape.root) for cut in found.cuts] == [
         "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](filter[amount > 1](orders))"
@@ -153,7 +153,7 @@ def test_an_inner_result_is_kept_once() -> None:
 
 
 def test_another_inner_result_is_kept_too() -> None:
-    found = divided(shape(BEST.format(1, 2)), 2)
+    found = with_inner_groups(shape(BEST.format(1, 2)), 2)
     assert found is not None
     assert len(found.cuts) == 2
 

@@ -60,7 +60,8 @@ class SelectParts:
                 require_scalar(value)
             return relation, values
         written = [self._with_aliases(value, dict(list(aliases.items())[:at]), own) for at, value in enumerate(written)]
-        if grouped or any(aggregates_in(value) for value in written):
+        grouped = grouped or any(aggregates_in(value) for value in written)
+        if grouped:
             relation, values = self._grouped(relation, group, selected, written, having)
         else:
             values = []
@@ -71,7 +72,7 @@ class SelectParts:
         if qualify is not None and group is not None:
             raise unsupported(qualify)
         conditions = [resolved(q, self.scope) for q in filters]
-        relation, computed = self._windowed(relation, [*values, *conditions])
+        relation, computed = self._windowed(relation, [*values, *conditions], grouped=grouped)
         values, conditions = computed[: len(values)], computed[len(values) :]
         for value in (*values, *conditions):
             require_scalar(value)
@@ -159,7 +160,7 @@ class SelectParts:
                 relation = with_subqueries(self.building, relation, found, self.scope)
         return relation, only_child(holder)
 
-    def _windowed(self, relation: Relation, expressions: list[exp.Expr]) -> tuple[Relation, list[exp.Expr]]:
+    def _windowed(self, relation: Relation, expressions: list[exp.Expr], *, grouped: bool) -> tuple[Relation, list[exp.Expr]]:
         items: list[Item] = []
         keys: list[Item] = []
         results = []
@@ -176,6 +177,9 @@ class SelectParts:
                     items.append(made)
                 found.replace(column(made.name))
             results.append(holder.this)
+        # Above an aggregate, Spark computes a key that is selected too once.
+        named = {key.expression: column(key.name) for key in keys if grouped}
+        results = [named.get(one.unnest(), one) for one in results]
         relation = with_items(relation, keys)
         for together in _with_common_keys(items):
             relation = Window(relation, together)

@@ -96,5 +96,7 @@ QUERIES = (
     Realistic("last_day", "SELECT order_id, amount FROM {orders} WHERE order_date = (SELECT max(order_date) FROM {orders})"),
     Realistic("groups_of_the_last_day", "SELECT channel, sum(amount) AS s FROM {orders} WHERE status <> 'x' AND (SELECT max(order_date) FROM {orders} WHERE status <> 'x') = order_date GROUP BY channel"),
     Realistic("as_the_dearest", "SELECT o.order_id, p.name FROM {orders} AS o JOIN {products} AS p ON p.product_id = o.product_id WHERE p.price = (SELECT max(price) + 0 FROM {products})"),
+    Realistic("rank_in_levels", "SELECT sum(amount) AS s, channel, status, grouping(channel) + grouping(status) AS level, rank() OVER (PARTITION BY grouping(channel) + grouping(status), CASE WHEN grouping(status) = 0 THEN channel END ORDER BY sum(amount) DESC) AS r FROM {orders} GROUP BY ROLLUP (channel, status)"),
+    Realistic("rank_in_kinds", "SELECT upper(channel) AS c, count(*) AS n, rank() OVER (PARTITION BY length(upper(channel)), CASE WHEN count(*) > 2 THEN upper(channel) END ORDER BY sum(amount) DESC) AS r FROM {orders} GROUP BY upper(channel)"),
     Realistic("placed_over", "SELECT customer_id, overlay(name PLACING 'x' FROM 2 FOR 1) AS a, overlay(email PLACING 'y' FROM 3) AS b FROM {customers}"),
 )  # fmt: skip

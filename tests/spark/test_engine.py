@@ -397,6 +397,17 @@ def test_what_is_kept_is_computed_once(lake: Any, at_once: bool) -> None:
     assert "InMemoryTableScan" not in engine.explain("SELECT id * 2 AS doubled FROM range(3)")
 
 
+@pytest.mark.parametrize("sizes", [(2, 0, 3), (0, 2, 0, 3, 0), (0, 0), (0, 4)])
+def test_rows_from_outside_are_all_there(lake: Any, sizes: tuple[int, ...]) -> None:
+    """Spark stops at a batch without rows, and says nothing. A file of which no row is left makes such a batch."""
+    import pyarrow as pa
+
+    rows = pa.Table.from_batches([pa.record_batch([pa.array(range(size), pa.int64())], ["x"]) for size in sizes])
+    lake.engine.supply("supplied", rows)
+    assert lake.engine.rows("SELECT count(*), count(x) FROM supplied", 1).rows == ((sum(sizes), sum(sizes)),)
+    lake.engine.forget("supplied")
+
+
 def test_rows_from_outside_keep_their_types_whatever_the_session_takes_for_usual(lake: Any) -> None:
     """A time stamp without a zone stays one without, and one with a zone the same instant."""
     import pyarrow as pa

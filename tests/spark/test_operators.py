@@ -89,3 +89,26 @@ def test_each_change_is_followed(project: MakeProject) -> None:
         assert not {"full", "full-diff", None} & set(strategies.values()), (change, strategies)
         assert strategies["merged_cube"] == "merge"
         assert strategies["required"] == "merge"
+
+
+@pytest.mark.parametrize("change", ["UPDATE lake.raw.t SET v = 7 WHERE id IN (3000, 9)", "DELETE FROM lake.raw.t WHERE id IN (3000, 1)"])
+def test_a_file_without_the_new_column_of_which_no_row_is_left(project: MakeProject, change: str) -> None:
+    queries = {
+        "of_key": "SELECT k, max(v) AS m, count(DISTINCT s) AS c, count(*) AS n FROM raw.t GROUP BY k",
+        "in_key": "SELECT id, k, sum(v) OVER (PARTITION BY k) AS s FROM raw.t",
+    }
+    files = {f"models/{name}.sql": sql + "\n" for name, sql in queries.items()}
+    house = project({"mvbuild.yml": "name: added\nmodels: {+refresh_policy: incremental, +namespace: mart}\n", **files})
+    house.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    house.sql(
+        "CREATE TABLE lake.raw.t (id BIGINT, k INT, s STRING) USING iceberg "
+        "TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')"
+    )
+    house.sql("INSERT INTO lake.raw.t SELECT id, CAST(id % 7 AS INT), concat('s', id % 3) FROM range(60)")
+    house.sql("INSERT INTO lake.raw.t VALUES (3000, 2, 's2')")
+    house.sql("ALTER TABLE lake.raw.t ADD COLUMN v INT")
+    assert house.run().ok
+    house.sql(change)
+    assert house.run().ok
+    for name, sql in queries.items():
+        assert house.bag(f"SELECT * FROM lake.mart.{name}__storage") == house.bag(sql.replace("raw.", "lake.raw.")), name

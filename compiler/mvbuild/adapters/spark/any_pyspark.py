@@ -127,9 +127,12 @@ def schema_of(frame: DataFrame) -> StructType:
 
 def frame_of(session: SparkSession, data: Any) -> DataFrame:
     """A PyArrow table as a DataFrame. `createDataFrame` accepts one since Spark 4."""
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark import __version__
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+    # Spark stops at a batch without rows: those after it would be lost.
+    data = pa.Table.from_batches([batch for batch in data.to_batches() if batch.num_rows], data.schema)
     # The type of a timestamp without a zone must not depend on the session's default type.
     schema = from_arrow_schema(data.schema, prefer_timestamp_ntz=True)
     if not __version__.startswith("3."):
@@ -144,7 +147,7 @@ def frame_of(session: SparkSession, data: Any) -> DataFrame:
 
 def _through_a_file(session: Any, data: Any, schema: str) -> DataFrame:
     """As PySpark 3.5 does with a frame of pandas: the JVM reads the rows from a file, at once."""
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     handle, name = tempfile.mkstemp(suffix=".arrow")

@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
-from refreshed import COMPLETE, how  # noqa: E402
+from refreshed import COMPLETE, differs, how  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
 from mvbuild.incremental.reasons import Refused  # noqa: E402
@@ -65,12 +65,6 @@ def main() -> int:
         wrong = shop.play()
         shop.project.catalog.close()
     return 1 if wrong else 0
-
-
-def _shown(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_shown(one) for one in value]
-    return f"{value:.9g}" if isinstance(value, float) else value
 
 
 def _has_one_result(query: Realistic) -> bool:
@@ -125,14 +119,10 @@ class Shop:
 
     def compared(self, when: str, results: dict[str, Any]) -> int:
         built = [name for name in self.queries if results[name].status != "error"]
-        wrong = [name for name in built if self.bag(f"SELECT * FROM lake.main.{name}__storage") != self.bag(self.queries[name])]
+        wrong = [name for name in built if differs(self.project, name, self.queries[name])]
         errors = [f"{name} ({results[name].message[:120]})" for name in self.queries if name not in built]
         print(f"{when}: wrong: {', '.join(wrong) or 'none'}; errors: {', '.join(errors) or 'none'}", flush=True)
         return len(wrong)
-
-    def bag(self, sql: str) -> Counter[str]:
-        """Doubles to nine digits."""
-        return Counter(repr([_shown(value) for value in row]) for row in self.project.spark.sql(sql).collect())
 
     # --- changes ----------------------------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
-from refreshed import how  # noqa: E402
+from refreshed import differs, how  # noqa: E402
 from tpcds_queries import queries  # noqa: E402
-from tpch import SETS, differs  # noqa: E402
+from tpch import SETS  # noqa: E402
 from tpch_data import MODES, write_properties  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 

@@ -13,11 +13,10 @@ import time
 from collections import Counter, defaultdict
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
-from refreshed import how  # noqa: E402
+from refreshed import differs, how  # noqa: E402
 from tpch_data import tables_of_tpch  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
@@ -33,19 +32,6 @@ def models(sets: str, policy: str, only: set[str], views: str = "auto") -> dict[
     chosen = {f"{name}_{kind}": SETS[kind](sql) for kind in sets for name, sql in QUERIES.items() if not only or name in only}
     files = {f"models/{name}.sql": sql for name, sql in chosen.items()}
     return {**files, "mvbuild.yml": f"name: tpch\nmodels: {{+refresh_policy: {policy}, +auxiliary_views: {views}}}\n"}
-
-
-def differs(project: Any, name: str, sql: str) -> bool:
-    """Whether storage and query have other rows, as bags; doubles to nine digits. The MV's own name is a view, whose text is the query."""
-    session = project.spark
-    session.sql("USE lake.main")
-    stored = session.table(f"lake.main.{name}__storage")
-    wanted = session.sql(sql).toDF(*stored.columns)
-    return counted(stored) != counted(wanted)
-
-
-def counted(frame: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(f"{v:.9g}" if isinstance(v, float) else v for v in row) for row in frame.collect())
 
 
 def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: argparse.Namespace, wrong: int) -> list[str]:

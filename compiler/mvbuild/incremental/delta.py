@@ -285,7 +285,7 @@ class Deltas:
         if isinstance(relation, Window):
             names = partition_columns(relation)
             if not names:
-                raise Refused("window-without-partition", "a window without PARTITION BY of columns", relation.values[0].expression)
+                raise Refused("window-without-partition", "a window that is not partitioned by a column", relation.values[0].expression)
             return tuple(column(name) for name in names)
         if isinstance(relation, Distinct | SetOperation):
             return self._comparable(relation.columns)

@@ -67,10 +67,11 @@ def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed:
 def _named_by(world: World, here: Iterable[TableIdentifier], states: Iterable[TableState | ViewState]) -> set[TableIdentifier]:
     """The entries that a name of the project means. Where a catalog distinguishes letter case, names may differ in nothing else: then an
     entry is the one that has exactly the name."""
-    own = {name.key: name for name in here}
+    names = set(here)
+    own = {name.key: name for name in names}
     found = set()
     for state in states:
-        name = own.get(state.identifier.key)
+        name = state.identifier if state.identifier in names else own.get(state.identifier.key)
         exact = world.observed.states.get(name) if name is not None and name != state.identifier else None
         is_another = isinstance(exact, TableState | ViewState) and exact.uuid != state.uuid
         if name is not None and not is_another:

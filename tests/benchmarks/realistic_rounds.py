@@ -88,13 +88,22 @@ class Shop:
         for key, value in quick.QUERIES.items():
             self.project.spark.conf.set(key, value)
         self.ids = dict.fromkeys(TABLES, 0)
+        self.later: dict[str, str] = {}
         kinds = ", ".join(f"'write.{kind}.mode' = '{options.mode}'" for kind in ("delete", "update", "merge"))
         for name, columns in TABLES.items():
+            # The last column comes later: files without it remain, and changes leave some of them without a row.
+            self.later[name] = list(columns)[-1]
             listed = ", ".join(
-                f"{column} {sql_type(type_)}{' NOT NULL' if column == REQUIRED[name] else ''}" for column, type_ in columns.items()
+                f"{column} {sql_type(type_)}{' NOT NULL' if column == REQUIRED[name] else ''}"
+                for column, type_ in columns.items()
+                if column != self.later[name]
             )
             self.project.sql(f"CREATE TABLE lake.main.{name} ({listed}) USING iceberg TBLPROPERTIES ({kinds})")
-            self.insert(name, ROWS)
+            for rows in (ROWS // 2, 1, 2):
+                self.insert(name, rows)
+            last = self.later.pop(name)
+            self.project.sql(f"ALTER TABLE lake.main.{name} ADD COLUMN {last} {sql_type(columns[last])}")
+            self.insert(name, ROWS // 2)
 
     def play(self) -> int:
         seen: dict[str, Counter[str]] = defaultdict(Counter)
@@ -144,7 +153,8 @@ class Shop:
 
     def row(self, table: str) -> list[str]:
         self.ids[table] += 1
-        return [str(self.ids[table]) if c == REQUIRED[table] else self.value(c, type_) for c, type_ in TABLES[table].items()]
+        columns = [(c, type_) for c, type_ in TABLES[table].items() if c != self.later.get(table)]
+        return [str(self.ids[table]) if c == REQUIRED[table] else self.value(c, type_) for c, type_ in columns]
 
     def value(self, column: str, type_: Any) -> str:
         """A literal, NULL for one in eight."""

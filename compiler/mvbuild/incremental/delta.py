@@ -254,20 +254,32 @@ class Deltas:
         return self._local(join, self.local_keys(join))
 
     def _of_value(self, join: Join) -> Delta:
-        """The changed rows by the new value; and if the value changed, the earlier rows with the new one and with the old one."""
+        """The changed rows by the new value; and if the value changed, the earlier rows for which that makes a difference."""
         self._require_steady(join)
-        (on,) = conjuncts(join.on)
         (value,) = join.right.columns
-        compared = on.this if names_in(on.expression) == {value} else on.expression
         before = self.old(join.right)
         moved = [SetOperation(one, other, "except", all=False, columns=one.columns) for one, other in permutations((join.right, before))]
         name = f"{KEYS}{next(self._numbers)}"
         table = self._as_cte(name, [renamed(one, ((f"{name}_0k", value),)) for one in moved])
-        rows = restricted(self.old(join.left), [Key(compared.unnest(), table.columns[0])], table)
+        entered, left_out = self._moved_rows(join, before, table)
         left = self.of(join.left)
-        plus = [*(replace(join, left=one) for one in left.plus), replace(join, left=rows)]
-        minus = [*(replace(join, left=one) for one in left.minus), replace(join, left=rows, right=before)]
+        plus = [*(replace(join, left=one) for one in left.plus), entered]
+        minus = [*(replace(join, left=one) for one in left.minus), left_out]
         return Delta(tuple(plus), tuple(minus))
+
+    def _moved_rows(self, join: Join, before: Relation, table: Ref) -> tuple[Relation, Relation]:
+        """The earlier rows that match the new value, and those that match the old one, without those that match both. `table`: both values,
+        if they differ."""
+        rows = self.old(join.left)
+        (value,) = (column(name) for name in join.right.columns)
+        found = next(join.equalities, None)
+        if found is not None and not found.is_null_safe and value in (found.left, found.right):
+            compared = found.right if found.left == value else found.left
+            rows = restricted(rows, [Key(compared.unnest(), table.columns[0])], table)
+            return replace(join, left=rows), replace(join, left=rows, right=before)
+        rows = Join(rows, table, "semi", exp.true(), "join")
+        new, old = replace(join, left=rows), replace(join, left=rows, right=before)
+        return replace(new, left=replace(old, kind="anti", form="")), replace(old, left=replace(new, kind="anti", form=""))
 
     def _local(self, relation: Relation, keys: tuple[exp.Expr, ...]) -> Delta:
         self._require_steady(relation)

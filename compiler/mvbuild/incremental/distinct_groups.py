@@ -2,13 +2,14 @@
 
     count(DISTINCT x), sum(y) over R  =  count(x), sum(s) over (x, sum(y) AS s over R GROUP BY x)
 
-A set of values cannot be updated from its size; a group with each value can. So can the first and the last date: days are few.
+A set of values cannot be updated from its size; a group with each value can. So can the first and the last date or time: days are few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from sqlglot import exp
 
@@ -51,7 +52,8 @@ def distinct_groups(aggregate: Aggregate, types: Mapping[str, Type | None]) -> D
     >>> formula(distinct_groups(aggregate, found.types).groups)
     'aggregate[customer_id, COUNT(*)](orders)'
     """
-    values = _distinct_values(aggregate) or dict.fromkeys(day for i in aggregate.values if (day := _day(i.expression, types)))
+    days = (day for item in aggregate.values if (day := _day(item.expression, types)) is not None)
+    values = list(_distinct_values(aggregate)) or list(islice(days, 1))
     if aggregate.keys or len(values) != 1:
         return None
     (value,) = values
@@ -84,9 +86,13 @@ def _distinct_value(expression: exp.Expr) -> exp.Expr | None:
 
 
 def _day(expression: exp.Expr, types: Mapping[str, Type | None]) -> exp.Expr | None:
-    """x of min(x) or max(x), if it is a date."""
-    is_end = isinstance(expression, exp.Min | exp.Max) and not expression.expressions
-    return expression.this if is_end and text(type_of(expression.this, types)) == "date" else None
+    """The day of x in min(x) or max(x), if it is a date or a time: a group may have any key, and rows of a day are near each other."""
+    if not isinstance(expression, exp.Min | exp.Max) or expression.expressions:
+        return None
+    type_ = text(type_of(expression.this, types))
+    if type_ in ("timestamp", "timestamp_ntz"):
+        return exp.cast(expression.this.copy(), "date", dialect="spark")
+    return expression.this if type_ == "date" else None
 
 
 @dataclass

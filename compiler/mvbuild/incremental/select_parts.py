@@ -14,8 +14,8 @@ from mvbuild.incremental.functions import POSITIONS, RANKINGS, is_aggregate, is_
 from mvbuild.incremental.grouping_sets import Sets, grouping, with_session, written_sets
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.restrict import partition_columns_of
-from mvbuild.incremental.scopes import Scope, known, only_child, resolved
-from mvbuild.incremental.subqueries import scalars, with_subqueries
+from mvbuild.incremental.scopes import Scope, known, only_child, resolved, with_ctes
+from mvbuild.incremental.subqueries import names_of, scalars, with_subqueries
 from mvbuild.incremental.syntax import aggregates_in, has_query, require, unsupported
 
 
@@ -101,12 +101,22 @@ class SelectParts:
         holder = exp.paren(expression.copy(), copy=False)
         for _ in range(8):
             found = [c for c in holder.find_all(exp.Column) if not c.table and c.name.lower() in aliases and c.name.lower() not in own]
+            found = [c for c in found if not self._is_of_subquery(c)]
             if not found:
                 break
             for one in found:
                 value = aliases[one.name.lower()].copy()
                 one.replace(value if isinstance(value, exp.Column | exp.Placeholder) else exp.paren(value))
         return only_child(holder)
+
+    def _is_of_subquery(self, name: exp.Column) -> bool:
+        """Whether a subquery around it has a table with such a column, which comes before an alias of the query around."""
+        around = name.parent_select
+        while around is not None:
+            if name.name.lower() in names_of(self.building, around, with_ctes(around, self.scope)).column_names:
+                return True
+            around = around.parent_select
+        return False
 
     def _group_keys(
         self, group: exp.Expr | None, selected: list[tuple[str, exp.Expr]], own: frozenset[str]
@@ -138,9 +148,10 @@ class SelectParts:
         own, aliases = self.scope.column_names, {name.lower(): value for name, value in selected}
         conditions = [self._with_aliases(c, aliases, own) for c in conjuncts(having.this if having else None)]
         written = [*written, *conditions]
+        keys, sets = self._group_keys(group, selected, own)
+        relation, keys, written = self._with_key_columns(relation, keys, written)
         for at, one in enumerate(written):
             relation, written[at] = self._within_aggregates(relation, one)
-        keys, sets = self._group_keys(group, selected, own)
         values = [(key.alias_or_name, resolved(key, self.scope)) for key in keys]
         chosen = [[resolved(key, self.scope) for key in one] for one in sets] if sets is not None else None
         rows = grouping(self.building, relation, values, chosen, group)
@@ -149,6 +160,22 @@ class SelectParts:
         made, results = aggregated(self.building, self.scope, rows, written)
         of_select = len(selected)
         return filtered(made, results[of_select:]), results[:of_select]
+
+    def _with_key_columns(
+        self, relation: Relation, keys: list[exp.Expr], written: list[exp.Expr]
+    ) -> tuple[Relation, list[exp.Expr], list[exp.Expr]]:
+        """The rows with a column for each key that has a subquery, and the column in its place."""
+        keys = list(keys)
+        for at, key in enumerate(keys):
+            if not has_query(key):
+                continue
+            relation, value = scalars(self.building, relation, key, self.scope)
+            require_scalar(value)
+            unique = self.building.computed("key", value)
+            relation = with_items(relation, [Item(unique, value)])
+            written = [one.transform(lambda node, key=key, unique=unique: known(unique) if node == key else node) for one in written]
+            keys[at] = known(unique)
+        return relation, keys, written
 
     def _within_aggregates(self, relation: Relation, written: exp.Expr) -> tuple[Relation, exp.Expr]:
         """The rows with a column for each subquery that an aggregate function is computed from."""

@@ -61,33 +61,29 @@ def _where_subquery(building: Building, relation: Relation, part: exp.Expr, scop
     if isinstance(inside, exp.In) and inside.args.get("query") is not None and not has_query(inside.this):
         kind: JoinKind = "null-aware-anti" if negated else "semi"
         return _exists(building, relation, inside.args["query"], scope, kind, _listed(inside, scope))
-    equal = _equal_to_value(building, relation, part.unnest(), scope)
-    if equal is not None:
-        return equal
+    compared = _compared_with_value(building, relation, part, scope)
+    if compared is not None:
+        return compared
     relation, condition = scalars(building, relation, part, scope, is_condition=True)
     require_scalar(condition)
     return Filter(relation, condition)
 
 
-def _equal_to_value(building: Building, relation: Relation, part: exp.Expr, scope: Scope) -> Join | None:
-    """`day = (SELECT max(day) FROM t)` as a semi join with that one row, whose change is that of a join. None for another condition."""
-    if not isinstance(part, exp.EQ):
+def _compared_with_value(building: Building, relation: Relation, part: exp.Expr, scope: Scope) -> Join | None:
+    """`day > (SELECT max(day) FROM t) - INTERVAL 7 DAYS` as a semi join with that one row, whose change is that of a join. None for a
+    condition with another kind of subquery, or with several."""
+    holder = exp.paren(part.unnest().copy(), copy=False)
+    subqueries = [one for one in holder.find_all(exp.Query) if one.find_ancestor(exp.Query) is None]
+    if len(subqueries) != 1 or not isinstance(subqueries[0], exp.Subquery) or isinstance(subqueries[0].parent, exp.In):
         return None
-    subquery = next((side for side in (part.left, part.right) if isinstance(side, exp.Subquery)), None)
-    other = part.right if subquery is part.left else part.left
-    if subquery is None or has_query(other):
-        return None
-    bare, _ = scalar_subquery(building, OneRow(), subquery.this, scope)
-    own = resolved(other, scope)
-    require_scalar(own)
+    bare, _ = scalar_subquery(building, OneRow(), subqueries[0].this, scope)
     if not isinstance(bare, Scalar) or not has_one_row(bare.subquery):
         return None
-    column_of = column(bare.subquery.columns[0])
-    sides = [column_of if side is subquery else own if isinstance(own, exp.Column) else exp.paren(own) for side in (part.left, part.right)]
-    on = exp.EQ(this=sides[0], expression=sides[1])
-    if likeness(on, building.types) == "cast":
-        return None
-    return Join(relation, bare.subquery, "semi", on, "value")
+    (value,) = bare.subquery.columns
+    subqueries[0].replace(known(value))
+    on = resolved(holder.this, scope)
+    require_scalar(on)
+    return Join(relation, bare.subquery, "semi", on, "value") if names_in(on) - {value} else None
 
 
 # --- EXISTS and IN ------------------------------------------------------------------------------------------------------------------
@@ -131,7 +127,7 @@ def correlated(building: Building, select: exp.Select, scope: Scope, *, with_col
     bare = select.copy()
     condition = bare.args.get("where")
     parts = conjuncts(condition.this if condition else None)
-    outer = _outer_parts(parts, _names_of(building, bare, scope))
+    outer = _outer_parts(parts, names_of(building, bare, scope))
     if not outer:
         return building.query(building, bare, scope.below), []
     if bare.args.get("group") or bare.args.get("having") or bare.args.get("limit") or aggregates_in(bare):
@@ -155,7 +151,7 @@ def correlated(building: Building, select: exp.Select, scope: Scope, *, with_col
     return Block(relation, tuple(values)), conditions
 
 
-def _names_of(building: Building, select: exp.Select, scope: Scope) -> Scope:
+def names_of(building: Building, select: exp.Select, scope: Scope) -> Scope:
     """The names of a subquery's tables and of those around it, to distinguish its own columns from others."""
     return from_clause(building, select, scope.below)[1].inside(scope)
 
@@ -235,7 +231,7 @@ def scalar_subquery(building: Building, relation: Relation, tree: exp.Expr, scop
     _require_own_names(select)
     if isinstance(select, exp.Select):
         condition = select.args.get("where")
-        names = _names_of(building, select, with_ctes(select, scope))
+        names = names_of(building, select, with_ctes(select, scope))
         outer = _outer_parts(conjuncts(condition.this if condition else None), names)
         if outer:
             return _correlated_scalar(building, relation, select, outer, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from mvbuild.incremental.choice import StrategyChoice
@@ -67,6 +68,8 @@ class _Written:
     """The tables of the query that Spark confirmed; None for a full refresh, which needs no proof."""
     division: str = ""
     """The division of the query that Spark confirmed."""
+    mark: str = ""
+    """Of the proof that Spark made beside a full refresh."""
     views: tuple[WrittenView, ...] = ()
 
 
@@ -77,10 +80,7 @@ def stage(session: RunSession, prepared: Prepared, place: StagingArea, places: V
     if outcome is not None and outcome.is_empty:
         drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
         return Unchanged(choice=choice, mark=_marks(done, place.before, prepared.settings), views=done.views)
-    if done.given is not None:
-        mark = _marks(done, place.before, prepared.settings)
-    else:
-        mark = mark_after_full(session, prepared.pinned, prepared.sql, prepared.query.schema, prepared.settings)
+    mark = done.mark if done.given is None else _marks(done, place.before, prepared.settings)
     written = _written(session.catalog, place)
     return Staged(prepared=prepared, choice=choice, place=place, written=written, outcome=outcome, mark=mark, views=done.views)
 
@@ -105,8 +105,11 @@ def _write(session: RunSession, prepared: Prepared, place: StagingArea, places: 
         places.discard(exc)
         choice = fallen_back(node, choice, exc)
     session.on_stage(node.id, "writing")
-    prepared.query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
-    return _Written(choice=choice, outcome=None)
+    # The proof takes as long as the write of a small MV, and neither needs the other.
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        proof = beside.submit(mark_after_full, session, prepared.pinned, prepared.sql, prepared.query.schema, prepared.settings)
+        prepared.query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
+    return _Written(choice=choice, outcome=None, mark=proof.result())
 
 
 def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:

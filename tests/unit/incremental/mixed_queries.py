@@ -202,7 +202,9 @@ class Mixed:
         if self.random.random() < 0.3:
             subquery = f"(SELECT v FROM {self.source(depth - 1)} WHERE {self.one_of(_CONDITIONS)} ORDER BY v, k LIMIT 1)"
         if self.random.random() < 0.5:
-            return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('v', 'k'))} {self.one_of(('<', '>=', '=', '='))} {subquery}"
+            compared = f"{self.one_of(('v', 'k'))} {self.one_of(('<', '>=', '=', '=', '<>', 'IS NOT DISTINCT FROM'))} {subquery}"
+            compared += self.one_of(("", "", "", " + 1", " OR k = 1"))
+            return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('', '', 'NOT '))}({compared})"
         return f"SELECT k, {self.one_of(('coalesce', 'greatest'))}(v, {subquery}) AS v FROM {self.source(depth)}"
 
     def joined(self, depth: int) -> str:

@@ -69,6 +69,7 @@ GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
         ("SELECT max(order_date) AS d, count(*) AS n FROM {orders}", ["aggregate[order_date, COUNT(*)](orders)"]),
         ("SELECT max(order_date) AS d, max(paid_at) AS p FROM {orders}", ["aggregate[order_date, MAX(paid_at)](orders)"]),
         ("SELECT min(order_date) AS d, max(id) AS m FROM {orders}", ["aggregate[order_date, MAX(id)](orders)"]),
+        ("SELECT max(paid_at) AS p, count(*) AS n FROM {orders}", ["aggregate[CAST(paid_at AS DATE), MAX(paid_at), COUNT(*)](orders)"]),
         # Rows that can be found again only by a key that the storage does not have.
         (
             "SELECT id, row_number() OVER (PARTITION BY customer_id ORDER BY amount) = 1 AS f FROM {orders}",

@@ -46,7 +46,7 @@ OF_QUERIES: dict[str, tuple[str, Kinds, str]] = {
     ),
     "limit": ("SELECT id FROM {orders} ORDER BY id LIMIT 3", "inserts", "bag"),
     "window-without-partition": ("SELECT id, rank() OVER (ORDER BY amount) AS r FROM {orders}", "inserts", "bag"),
-    "scalar-subquery-changed": ("SELECT id FROM {orders} WHERE id > (SELECT max(customer_id) FROM {customers})", "inserts", "bag"),
+    "scalar-subquery-changed": ("SELECT id, (SELECT max(customer_id) FROM {customers}) AS newest FROM {orders}", "inserts", "bag"),
     "global-aggregate": ("SELECT max(amount) AS m FROM {orders}", "inserts", "bag"),
     "uncomparable-column": ("SELECT id, labels FROM {orders}", "inserts", "bag"),
     "no-aggregate": ("SELECT id FROM {orders}", "inserts", "merge"),

@@ -107,18 +107,32 @@ def explain(project: Project, name: str) -> Explanation:
 
     graph = graph_of(project)
     catalog = catalog_of(graph)
-    world = observed(graph, catalog)
+    world, found = as_renamed(observed(graph, catalog), catalog)
     with explained(graph):
-        found = find_renames(world, former_states(world.graph, world.observed.states, catalog), frozenset(world.graph.nodes))
-        world = renamed_world(world, found.renames)
         return explain_mv(world, mv_of(world.graph, name), Changes(catalog.changes), refused=found.refused)
 
 
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
-    """The freshness of every MV."""
+    """The freshness of every MV. One that the next run renames has the reason `renamed`, and is judged by what it has in the catalog."""
     graph = graph_of(project)
-    world = observed(graph, catalog_of(graph), lazily=True)
-    return world, judge(world)
+    catalog = catalog_of(graph)
+    world, found = as_renamed(observed(graph, catalog, lazily=True), catalog)
+    answers = dict(judge(world))
+    for rename in found.renames:
+        former = rename.view.identifier
+        reason = Reason(code="renamed", message=f"it is {former} until the next run renames it", effect="fresh", table=former)
+        answers[rename.node] = replace(answers[rename.node], reasons=(*answers[rename.node].reasons, reason))
+    return world, answers
+
+
+def as_renamed(world: World, catalog: Catalog) -> tuple[World, Found]:
+    """The world after the renames that the next run makes, and those renames. A branch has none."""
+    graph = world.graph
+    if graph.project.branch is not None:
+        return world, Found()
+    with explained(graph):
+        found = find_renames(world, former_states(graph, world.observed.states, catalog, world.settled), frozenset(graph.nodes))
+    return renamed_world(world, found.renames), found
 
 
 def verify(

@@ -33,8 +33,11 @@ from mvbuild.storage.history import history as past_refreshes
 
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
     """The refreshes of an MV that can still be read, oldest first. Does not need Spark."""
+    from mvbuild.api.refreshes import as_renamed
+
     graph = graph_of(project)
-    world = observed(graph, catalog_of(graph))
+    catalog = catalog_of(graph)
+    world, _ = as_renamed(observed(graph, catalog), catalog)
     node = mv_of(world.graph, name)
     require_readable(world, node)
     storage = world.observed.table(node.storage)

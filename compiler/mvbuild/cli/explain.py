@@ -62,6 +62,8 @@ def explanation_text(found: Explanation) -> str:
         depends = found.step.action == "refresh"
         blocks.append([f"Next refresh: {'depends on what it reads, which is refreshed first' if depends else found.step.action}"])
     blocks += [[_SUPPOSED[one.change], *_verdicts(one.verdicts, given)] for one in found.supposed]
+    if found.untold and found.step.action in ("reuse", "record"):
+        blocks.append(["If rows are added, updated or deleted", "    full: mvbuild cannot follow changes through this query, see above"])
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

@@ -18,6 +18,7 @@ from mvbuild import __version__
 from mvbuild.cli.totals import counts, done, moved, saved
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import Finished, Message, NodeResult, RunResult, Started, Tested, TestResult
+from mvbuild.verify.model import Checked, Verification
 
 if TYPE_CHECKING:
     from mvbuild.api.sessions import Event
@@ -43,6 +44,7 @@ _CODES = {
     "Note": "Z050",
 }
 """The codes that dbt gives to these events."""
+_VERIFIED = {"same": "pass", "different": "fail", "unverifiable": "skipped", "error": "error"}
 _LEVELS: Mapping[str, Level] = {"error": "error", "fail": "error", "warn": "warn"}
 
 
@@ -94,6 +96,8 @@ class JsonLog:
                 self._started(event)
             elif isinstance(event, Tested):
                 self._tested(event.result, index=event.index, total=event.total)
+            elif isinstance(event, Checked):
+                self._checked(event)
             elif isinstance(event, Finished):
                 if self._together and event.result.status == "success":
                     self._held.append(event)
@@ -115,6 +119,12 @@ class JsonLog:
         self._write("StatsLine", done(result), {"stats": counts(result)})
         data = {"success": result.ok, "elapsed": result.seconds, "completed_at": _time(result.started_ms + int(result.seconds * 1000))}
         self._write("CommandCompleted", f"Completed in {result.seconds:.2f} seconds", data, level="debug")
+
+    def verified(self, found: Verification, total: str) -> None:
+        """The end of `verify`. `total`: its last line."""
+        self._write("StatsLine", total, {"sample": found.sample, "seed": found.seed})
+        data = {"success": found.ok, "elapsed": found.seconds}
+        self._write("CommandCompleted", f"Completed in {found.seconds:.2f} seconds", data, level="debug")
 
     def _write(self, name: str, message: str, data: Mapping[str, Any], *, level: Level = "info") -> None:
         write_event(name, message, data, level=level, invocation_id=self._invocation)
@@ -145,6 +155,23 @@ class JsonLog:
         self._node_finished(info, status, result.message, result.seconds, _response(result))
         for test in result.tests:
             self._tested(test, index=event.index, total=event.total)
+
+    def _checked(self, event: Checked) -> None:
+        """An MV that was verified is like a test of it, whose failures are the rows that differ."""
+        one, number = event.result, event.result.missing + event.result.extra
+        status = _VERIFIED[one.status]
+        info = self._info(one.node, status, 0, None)
+        why = "; ".join(reason.message for reason in (*((one.reason,) if one.reason else ()), *one.notes))
+        data = {
+            "name": self._graph.nodes[one.node].identifier.dotted,
+            "status": status,
+            **{"index": event.index, "num_models": event.total, "num_failures": number, "execution_time": one.seconds},
+            **{"only_in_storage": one.extra, "only_in_query": one.missing, "reason": why, "node_info": info},
+        }
+        self._write(
+            "LogTestResult", f"{status.upper()} {data['name']}{f' ({why})' if why else ''}", data, level=_LEVELS.get(status, "info")
+        )
+        self._node_finished(info, status, why, one.seconds, {}, failures=number)
 
     def _tested(self, test: TestResult, *, index: int, total: int) -> None:
         info = self._of_test(test)

@@ -52,7 +52,7 @@ def _is_log() -> bool:
     context = click.get_current_context(silent=True)
     # A failure is reported after the command has ended, in the context of all commands.
     name = context and (context.invoked_subcommand or context.command.name)
-    return name in ("build", "migrate", "retry", "run", "seed", "test")
+    return name in ("build", "migrate", "retry", "run", "seed", "test") or (name == "verify" and context.params.get("output") == "text")
 
 
 def note(project: LoadedProject) -> None:

@@ -21,7 +21,7 @@ from mvbuild.diagnostics.render import to_text
 from mvbuild.freshness.model import state_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import EngineStarted, Entered, Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
-from mvbuild.verify.model import Checked, Verified
+from mvbuild.verify.model import Checked, Verification, Verified
 
 if TYPE_CHECKING:
     from mvbuild.api.sessions import Event
@@ -105,6 +105,10 @@ class Progress:
         """The end of the command."""
         if not self._quiet:
             click.echo(summary(self._graph, result))
+
+    def verified(self, found: Verification, total: str) -> None:  # noqa: ARG002
+        """The end of `verify`. `total`: its last lines."""
+        click.echo(total)
 
     def _end_said(self) -> None:
         self._running.pop(self._said, None)

@@ -45,7 +45,7 @@ def command(
     from mvbuild.cli.branch import warn_if_unknown
     from mvbuild.cli.modes import is_quiet
     from mvbuild.cli.output import report
-    from mvbuild.cli.progress import Progress
+    from mvbuild.cli.progress import Progress, progress_of
     from mvbuild.verify.model import Checked
 
     if mv and (select or exclude):
@@ -54,7 +54,7 @@ def command(
         raise click.UsageError("--seed chooses a sample: use it with --sample")
     graph = options.graph()
     warn_if_unknown(graph)
-    with Progress(graph, quiet=is_quiet(), err=output == "json") as progress:
+    with Progress(graph, quiet=is_quiet(), err=True) if output == "json" else progress_of(graph) as progress:
 
         def tell(event: Event) -> None:
             if output == "text" or not isinstance(event, Checked):
@@ -73,7 +73,10 @@ def command(
             on_event=tell,
         )
     report(found.diagnostics)
-    click.echo(json.dumps(to_object(graph, found), default=str, indent=2) if output == "json" else total(found))
+    if output == "json":
+        click.echo(json.dumps(to_object(graph, found), default=str, indent=2))
+    else:
+        progress.verified(found, total(found))
     return 0 if found.ok else 1
 
 

@@ -146,6 +146,14 @@ def test_a_query_without_a_tree(of: Shop) -> None:
     assert found[2].startswith("      --> models/spending.sql:1:")
 
 
+def test_a_query_without_a_tree_that_is_fresh(of: Shop) -> None:
+    of.write({"models/spending.sql": "SELECT customer_id, count(*) AS n FROM raw.orders GROUP BY ROLLUP (customer_id), customer_id, ()\n"})
+    of.run("spending")
+    found = lines(of, "explain", "spending")
+    assert section(found, "Next refresh") == ["Next refresh: nothing to do"]
+    assert section(found, "If rows")[1:] == ["    full: mvbuild cannot follow changes through this query, see above"]
+
+
 def test_an_upstream_that_does_not_exist(of: Shop) -> None:
     of.write({"models/top.sql": "SELECT max(total) AS total FROM {{ ref('spending') }}\n"})
     found = lines(of, "explain", "top")

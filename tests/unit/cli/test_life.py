@@ -9,6 +9,8 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
+from mvbuild import api
+from mvbuild.api import sessions
 from mvbuild.cli.main import group
 from mvbuild.cli.maintain import line, total
 from mvbuild.cli.removed_objects import removed_object, removed_text, rename_object, rename_text
@@ -94,6 +96,20 @@ def test_a_rename(built: Shop) -> None:
         "    lake.main.monthly__storage -> lake.main.per_month__storage",
     ]
     assert rename_object(rename)["names"][0] == {"from": "lake.main.monthly", "to": "lake.main.per_month"}
+
+
+def test_what_is_said_of_it_before_the_run_that_renames_it(built: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: built.catalog)
+    (built.root / "models/monthly.sql").rename(built.root / "models/per_month.sql")
+    built.write({"models/per_month.yml": "models: [{name: per_month, config: {previous_name: monthly}}]\n"})
+    _, answers = api.status(built.root)
+    found = answers["model.shop.per_month"]
+    assert found.is_fresh
+    assert found.was_refreshed
+    assert [(r.code, r.message) for r in found.reasons] == [("renamed", "it is lake.main.monthly until the next run renames it")]
+    assert [past.refresh_id for past in api.history(built.root, "per_month")[1]] == [1]
+    built.run()
+    assert not api.status(built.root)[1]["model.shop.per_month"].reasons
 
 
 def test_the_lines_of_maintain(built: Shop) -> None:

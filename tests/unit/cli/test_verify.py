@@ -53,6 +53,15 @@ def test_a_wrong_command_line(project: Path, arguments: list[str], says: str) ->
     assert says in done.stderr
 
 
+def test_as_a_log(project: Path) -> None:
+    done = call(project, "verify", "--log-format", "json")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    names = ["MainReportVersion", "NodeStart", "LogStartLine", "LogTestResult", "NodeFinished", "Note", "StatsLine", "CommandCompleted"]
+    assert [one["info"]["name"] for one in found] == names
+    assert (found[3]["data"]["status"], found[3]["data"]["reason"]) == ("skipped", "it was never refreshed")
+    assert found[-1]["data"]["success"]
+
+
 def test_what_was_never_refreshed(project: Path) -> None:
     done = call(project, "verify")
     assert done.return_value == 0, done.stderr

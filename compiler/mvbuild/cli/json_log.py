@@ -162,15 +162,11 @@ class JsonLog:
         status = _VERIFIED[one.status]
         info = self._info(one.node, status, 0, None)
         why = "; ".join(reason.message for reason in (*((one.reason,) if one.reason else ()), *one.notes))
-        data = {
-            "name": self._graph.nodes[one.node].identifier.dotted,
-            "status": status,
-            **{"index": event.index, "num_models": event.total, "num_failures": number, "execution_time": one.seconds},
-            **{"only_in_storage": one.extra, "only_in_query": one.missing, "reason": why, "node_info": info},
-        }
-        self._write(
-            "LogTestResult", f"{status.upper()} {data['name']}{f' ({why})' if why else ''}", data, level=_LEVELS.get(status, "info")
-        )
+        name = self._graph.nodes[one.node].identifier.dotted
+        counted = {"index": event.index, "num_models": event.total, "num_failures": number, "execution_time": one.seconds}
+        found = {"name": name, "status": status, "only_in_storage": one.extra, "only_in_query": one.missing, "reason": why}
+        message = f"{status.upper()} {name}{f' ({why})' if why else ''}"
+        self._write("LogTestResult", message, {**found, **counted, "node_info": info}, level=_LEVELS.get(status, "info"))
         self._node_finished(info, status, why, one.seconds, {}, failures=number)
 
     def _tested(self, test: TestResult, *, index: int, total: int) -> None:

@@ -51,7 +51,9 @@ def _is_log() -> bool:
     """Whether the stdout of the command is a log of events, and not data that was asked for."""
     context = click.get_current_context(silent=True)
     # A failure is reported after the command has ended, in the context of all commands.
-    name = context and (context.invoked_subcommand or context.command.name)
+    if context is None:
+        return False
+    name = context.invoked_subcommand or context.command.name
     return name in ("build", "migrate", "retry", "run", "seed", "test") or (name == "verify" and context.params.get("output") == "text")
 
 

@@ -141,8 +141,10 @@ class Shop:
 
     def change(self, table: str) -> None:
         key, part = REQUIRED[table], self.random.randrange(9)
-        for kind in self.random.sample(("insert", "update", "delete"), self.random.choice((1, 1, 3))):
-            if kind == "insert":
+        for kind in self.random.sample(("insert", "update", "delete", "empty a file"), self.random.choice((1, 1, 2, 4))):
+            if kind == "empty a file":
+                self.empty_file(table)
+            elif kind == "insert":
                 self.insert(table, self.random.choice((1, 5)))
             elif kind == "delete":
                 self.project.sql(f"DELETE FROM lake.main.{table} WHERE {key} % 9 = {part}")
@@ -150,6 +152,16 @@ class Shop:
                 columns = self.random.sample([c for c in TABLES[table] if c != key], 3)
                 changes = ", ".join(f"{column} = {self.value(column, TABLES[table][column])}" for column in columns)
                 self.project.sql(f"UPDATE lake.main.{table} SET {changes} WHERE {key} % 9 = {(part + 1) % 9}")
+
+    def empty_file(self, table: str) -> None:
+        """Remove every row of one file, which stays in the table with deletes that cover it."""
+        key = REQUIRED[table]
+        keys: dict[str, list[str]] = defaultdict(list)
+        for file, value in self.project.sql(f"SELECT _file, {key} FROM lake.main.{table}"):
+            keys[file].append(str(value))
+        small = sorted((found for found in keys.values() if len(found) < 9), key=lambda found: int(found[0]))
+        if small:
+            self.project.sql(f"DELETE FROM lake.main.{table} WHERE {key} IN ({', '.join(self.random.choice(small))})")
 
     def row(self, table: str) -> list[str]:
         self.ids[table] += 1

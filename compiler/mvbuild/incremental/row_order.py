@@ -4,9 +4,11 @@ rows, so that an earlier value cannot be computed again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Item, Limit, Ref, Relation, Sessions, Window, walk
+from mvbuild.incremental.algebra import Aggregate, Item, Limit, Project, Ref, Relation, Sessions, Window, names_in, walk
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.kinds import Types, kind_of
 from mvbuild.incremental.reasons import Refused
@@ -14,16 +16,34 @@ from mvbuild.incremental.reasons import Refused
 
 def nondeterministic_part(relation: Relation, types: Types) -> exp.Expr | None:
     """A function in it whose value depends on the order of rows."""
-    return next((found for node in walk(relation) if (found := is_unsteady(node, types)) is not None), None)
+    return next((found for _, found in _unsteady(relation, types)), None)
 
 
 def require_local(rows: Relation, table: Ref, types: Types) -> None:
     """Check rows that are computed again for some keys. What is not restricted to the keys also computes rows that stay; if it depends on
     the order of rows, these could get other values now."""
-    for node in walk(rows):
-        found = is_unsteady(node, types)
-        if found is not None and not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
+    for node, found in _unsteady(rows, types):
+        if not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
             raise Refused("nondeterministic-order", "the order of the rows matters to a function that all rows share", found)
+
+
+def _unsteady(relation: Relation, types: Types) -> Iterator[tuple[Relation, exp.Expr]]:
+    """Each operator in it that is unsteady, and its function."""
+    numbered = [node.child for node in walk(relation) if isinstance(node, Project) and _only_numbers(node)]
+    for node in walk(relation):
+        found = is_unsteady(node, types)
+        if found is not None and not any(node is one for one in numbered):
+            yield node, found
+
+
+def _only_numbers(project: Project) -> bool:
+    """Whether nothing of the rows below is left but their numbers, from 1 to how many there are: a spine of dates that is counted up."""
+    if not isinstance(project.child, Window):
+        return False
+    read = frozenset().union(*(names_in(item.expression) for item in project.items))
+    values = [item.expression for item in project.child.values if item.name in read]
+    is_number = len(values) == 1 and isinstance(values[0], exp.Window) and isinstance(values[0].this, exp.RowNumber)
+    return is_number and read <= {item.name for item in project.child.values}
 
 
 def is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:

@@ -23,6 +23,7 @@ from mvbuild.incremental.algebra import (
     conjunction,
     conjuncts,
     has_one_row,
+    is_never_empty,
     names_in,
     substituted,
     with_items,
@@ -83,7 +84,9 @@ def _compared_with_value(building: Building, relation: Relation, part: exp.Expr,
     subqueries[0].replace(known(value))
     on = resolved(holder.this, scope)
     require_scalar(on)
-    return Join(relation, bare.subquery, "semi", on, "value") if names_in(on) - {value} else None
+    # A subquery without a row is NULL, and a join with no row has no match: the same only if NULL is not.
+    is_same = isinstance(on, exp.EQ) or (is_never_empty(bare.subquery) and not isinstance(on, exp.NullSafeEQ))
+    return Join(relation, bare.subquery, "semi", on, "value") if is_same and names_in(on) - {value} else None
 
 
 # --- EXISTS and IN ------------------------------------------------------------------------------------------------------------------

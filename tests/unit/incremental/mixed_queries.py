@@ -198,7 +198,7 @@ class Mixed:
 
     def scalar(self, depth: int) -> str:
         value = self.one_of(("max(v)", "max(v)", "min(k)", "count(DISTINCT v)", "sum(k)", "count(*)", "min(v) + 1"))
-        subquery = f"(SELECT {value} FROM {self.source(depth - 1)})"
+        subquery = f"(SELECT {value} FROM {self.source(depth - 1)}{self.one_of(('', '', '', ' HAVING count(*) > 2'))})"
         if self.random.random() < 0.3:
             subquery = f"(SELECT v FROM {self.source(depth - 1)} WHERE {self.one_of(_CONDITIONS)} ORDER BY v, k LIMIT 1)"
         if self.random.random() < 0.5:

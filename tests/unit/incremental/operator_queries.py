@@ -106,8 +106,9 @@ QUERIES = (
     Realistic("other_than_the_last", "SELECT customer_id, country FROM {customers} WHERE country <> (SELECT max(country) FROM {customers} WHERE is_active)"),
     Realistic("not_below_the_least", "SELECT customer_id FROM {customers} WHERE NOT credit <= (SELECT min(price) FROM {products}) AND segment IS NOT NULL"),
     Realistic("equal_after_a_cast", "SELECT order_id, quantity FROM {orders} WHERE quantity = (SELECT max(amount) FROM {orders} WHERE channel = 'web')"),
-    Realistic("same_or_no_value", "SELECT order_id FROM {orders} WHERE order_date <=> (SELECT max(shipped_date) FROM {orders} WHERE channel = 'web')"),
+    Realistic("same_or_no_value", "SELECT order_id FROM {orders} WHERE order_date <=> (SELECT max(shipped_date) FROM {orders} WHERE channel = 'web')", "scalar-subquery-changed"),
     Realistic("around_a_value", "SELECT order_id, o.amount FROM {orders} AS o WHERE abs(amount - (SELECT avg(price) FROM {products})) < 20"),
     Realistic("groups_by_a_test", "SELECT CASE WHEN customer_id IN (SELECT customer_id FROM {customers} WHERE is_active) THEN 'active' ELSE 'other' END AS kind, channel, sum(amount) AS s FROM {orders} GROUP BY 1, channel"),
     Realistic("groups_by_existence", "SELECT EXISTS (SELECT 1 FROM {events} AS e WHERE e.customer_id = c.customer_id) AS seen, count(*) AS n FROM {customers} AS c GROUP BY ALL"),
+    Realistic("counted_days", "WITH p AS (SELECT 0 AS n UNION ALL SELECT 1), r AS (SELECT a.n * power(2, 0) + b.n * power(2, 1) + 1 AS n FROM p AS a CROSS JOIN p AS b WHERE a.n * power(2, 0) + b.n * power(2, 1) + 1 <= 3), d AS (SELECT date_add(DATE '2024-01-01', row_number() OVER (ORDER BY 1) - 1) AS day FROM r) SELECT d.day, count(o.order_id) AS n FROM d LEFT JOIN {orders} AS o ON o.order_date = d.day GROUP BY d.day"),
 )  # fmt: skip

@@ -173,6 +173,51 @@ def test_what_was_built_on_an_older_main_is_not_published(made: Project) -> None
     assert set(named(run(made, spark=NoSpark())).values()) == {"reused"}
 
 
+def refused(made: Project) -> list[tuple[str, str]]:
+    """Why the branch is not published."""
+    before = seen_on_main(made)
+    with pytest.raises(ProjectError) as raised:
+        api.publish(made.root, PR)
+    assert seen_on_main(made) == before
+    return [(d.code, d.message) for d in raised.value.diagnostics]
+
+
+def test_rows_that_failed_their_tests_are_not_passed_over(made: Project) -> None:
+    made.write({"tests/below.sql": "SELECT * FROM {{ ref('revenue_daily') }} WHERE revenue >= 1000\n"})
+    made.append("raw.orders", {**NINE, "amount": Decimal("7000.00")})
+    assert not api.run(on(made), spark=made.spark).ok
+    (why,) = refused(made)
+    assert why[0] == "not-published"
+    assert why[1].startswith("the newest rows of lake.mart.revenue_daily failed their data tests on branch 'pr-42': below")
+    made.sql("DELETE FROM lake.raw.orders WHERE order_id = 9")
+    run(made)
+    made.append("raw.orders", NINE)
+    run(made)
+    api.publish(made.root, PR)
+    assert made.only_reused()
+
+
+def test_a_branch_renames_nothing(made: Project) -> None:
+    (made.root / "models/marts/revenue_monthly.sql").rename(made.root / "models/marts/per_month.sql")
+    made.write({"models/marts/renamed.yml": "models: [{name: per_month, config: {previous_name: revenue_monthly}}]\n"})
+    first = run(made)
+    assert [d.message for d in first.diagnostics] == [
+        "a branch does not rename lake.mart.revenue_monthly: 'per_month' is built there as a new model"
+    ]
+    assert [d.message for d in run(made, spark=NoSpark()).diagnostics] == [d.message for d in first.diagnostics]
+    with pytest.raises(ProjectError) as raised:
+        api.publish(made.root, PR)
+    (why,) = raised.value.diagnostics
+    assert why.message == "'per_month' is lake.mart.revenue_monthly under a new name; publishing would make it a second MV"
+    (failed,) = [r for r in made.run().results if r.status == "error"]
+    assert [d.message.partition("renamed to ")[2] for d in failed.diagnostics] == [
+        "lake.mart.per_month__storage, which branch 'pr-42' has built as a new table"
+    ]
+    api.drop_branch(made.root, PR)
+    assert made.run().ok
+    assert made.only_reused()
+
+
 def test_differences_by_key(made: Project) -> None:
     made.sql("UPDATE lake.raw.orders SET amount = 100 WHERE order_id = 2")
     made.sql("DELETE FROM lake.raw.orders WHERE order_id = 3")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.api.of_project import Project, graph_of
 from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, main_catalog_of, observed, open_session
-from mvbuild.diagnostics import ProjectError, did_you_mean, error
-from mvbuild.graph.model import Graph
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.formats import failed_tests
+from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch
 from mvbuild.lifecycle.branches import drop_branch as forget_branch
+from mvbuild.plan.renames import beside_former
+from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import TableState
 from mvbuild.selection.select import select as select_nodes
+from mvbuild.storage.names import former_states
 from mvbuild.verify.row_keys import row_key
 
 if TYPE_CHECKING:
@@ -43,9 +47,38 @@ def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
     """Make what a branch has current, in one commit if the catalog can. Does not need Spark."""
     graph = _with_known_names(project)
     found = branch_contents(graph, branch)
+    catalog = main_catalog_of(graph)
     with explained(graph):
-        publish_branch(main_catalog_of(graph), branch, found)
+        wrong = (*_failed(graph, found, branch), *_renamed(graph, found, catalog, branch))
+        if wrong:
+            raise ProjectError(wrong)
+        publish_branch(catalog, branch, found)
     return found
+
+
+def _failed(graph: Graph, found: Iterable[OnBranch], branch: str) -> Iterator[Diagnostic]:
+    """MVs whose newest rows failed their tests on the branch, which still has the rows before."""
+    for one in found:
+        known = one.main.properties.get(failed_tests.KEY) if one.main is not None else None
+        if one.branch is None or one.branch.properties.get(failed_tests.KEY, known) == known:
+            continue
+        failed, node = failed_tests.decode(one.branch.properties), graph.nodes[one.node]
+        tests = f": {', '.join(failed.tests)}" if failed is not None and failed.tests else ""
+        span = node.model.file.line_span(1) if isinstance(node, ModelNode) else None
+        message = f"the newest rows of {node.identifier} failed their data tests on branch '{branch}'{tests}"
+        yield error("not-published", message, span, help=f"Fix the rows or the test, and run with --branch {branch} again.")
+
+
+def _renamed(graph: Graph, found: Iterable[OnBranch], catalog: Catalog, branch: str) -> Iterator[Diagnostic]:
+    """Models that are new on the branch, and that `previous_name` makes of others."""
+    new = {one.node for one in found if one.standing == "new"}
+    for node, view in beside_former(graph, former_states(graph, {}, catalog)):
+        if node.id in new:
+            message = f"'{node.model.name}' is {view.identifier} under a new name; publishing would make it a second MV"
+            help = (
+                f"Run `mvbuild run --select {node.model.name}` without --branch, which renames it; then run with --branch {branch} again."
+            )
+            yield error("bad-previous-name", message, node.model.config.spans.get("previous_name"), help=help)
 
 
 def _with_known_names(project: Project) -> Graph:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, observed, open_session
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import NodeId
+from mvbuild.graph.model import Graph, NodeId
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.amount import bytes_of, read_by_mvs
@@ -23,9 +23,10 @@ from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import OnWork, Plan
 from mvbuild.plan.on_branch import branchable
 from mvbuild.plan.removed import Removed
-from mvbuild.plan.renames import Found, find_renames, renamed_world
+from mvbuild.plan.renames import Found, beside_former, find_renames, renamed_world
 from mvbuild.plan.settle import settle
 from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.states import State
 from mvbuild.selection.select import select as select_nodes
 from mvbuild.storage.names import former_states
 
@@ -76,6 +77,7 @@ def plan_nodes(
     with explained(graph):
         former = former_states(world.graph, world.observed.states, catalog, world.settled)
         found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
+        warnings = (*warnings, *_not_renamed(graph, former, chosen))
         removed = removed and graph.project.branch is None
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
         gone = _removed(world, catalog, renamed) if removed else ()
@@ -93,6 +95,16 @@ def plan_nodes(
     before = replace(world, observed=world.observed.updated(former))
     planned = replace(planned, renames=found.renames, before=before, removed=gone)
     return planned if graph.project.branch is None else branchable(planned)
+
+
+def _not_renamed(graph: Graph, former: Mapping[TableIdentifier, State], chosen: frozenset[NodeId]) -> Iterator[Diagnostic]:
+    """A branch renames nothing."""
+    for node, view in beside_former(graph, former) if graph.project.branch is not None else ():
+        if node.id in chosen:
+            message = f"a branch does not rename {view.identifier}: '{node.model.name}' is built there as a new model"
+            drop = f"`mvbuild branch drop {graph.project.branch}`"
+            help = f"It cannot be published: {drop}, run without --branch to rename it, and build it again."
+            yield warning("bad-previous-name", message, node.model.config.spans.get("previous_name"), help=help)
 
 
 def _removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier]) -> tuple[Removed, ...]:

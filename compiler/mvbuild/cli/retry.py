@@ -16,6 +16,8 @@ from mvbuild.diagnostics.secrets import HIDDEN
 
 _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+result:fail"}
 """Status in the last run -> what to select. Of a failed test, the model that it tests."""
+_TESTS_AGAIN = {"error": "result:error", "fail": "result:fail"}
+"""The same after `mvbuild test`, which builds nothing."""
 
 
 @click.command("retry")
@@ -26,13 +28,15 @@ _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+resul
 def command(options: Options, threads: int | None) -> int:
     """Run again what failed in the last run, and what was skipped because of it. The options are those of the last run, unless
     you give others."""
+    from mvbuild.cli import test
     from mvbuild.cli.output import say
     from mvbuild.cli.run import execute
 
     last = _last_run(options)
     statuses = {result.get("status") for result in last.get("results", ()) if not _waits(result)}
-    select, exclude = [word for status, word in _AGAIN.items() if status in statuses], ()
     arguments = last.get("args", {})
+    words = _TESTS_AGAIN if arguments.get("which") == "test" else _AGAIN
+    select, exclude = [word for status, word in words.items() if status in statuses], ()
     if arguments.get("is_unsure"):  # a model that did not compile may belong to what was selected
         select, exclude = arguments.get("select", ()), arguments.get("exclude", ())
     elif not select:
@@ -46,6 +50,8 @@ def command(options: Options, threads: int | None) -> int:
         vars=_vars(arguments.get("vars"), options.vars),
     )
     store_failures_as(arguments.get("store_failures"))
+    if arguments.get("which") == "test":
+        return test.execute(again, select=select, exclude=exclude, threads=threads)
     return execute(
         again,
         select=select,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options, store_option
@@ -16,6 +18,11 @@ from mvbuild.cli.options import ListCommand, Options, branch_option, env, projec
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], threads: int | None) -> int:
     """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs itself, before they are
     published."""
+    return execute(options, select=select, exclude=exclude, threads=threads)
+
+
+def execute(options: Options, *, select: Sequence[str] = (), exclude: Sequence[str] = (), threads: int | None = None) -> int:
+    """Run the selected tests, with their progress and summary. Returns the exit code."""
     from mvbuild import api
     from mvbuild.cli.output import report
     from mvbuild.cli.progress import progress_of

@@ -26,12 +26,12 @@ _VALUES = """And Or Not Xor EQ NEQ LT LTE GT GTE Is NullSafeEQ NullSafeNEQ Like 
     Mul Div Mod IntDiv Neg Case If Coalesce Nullif Concat ConcatWs DPipe Lower Upper Trim Length Substring Left Right Replace Abs Ceil Floor
     Round Greatest Least Sign Sqrt Pow Ln Log Exp Count CountIf Sum Avg Min Max AnyValue First Last FirstValue LastValue RowNumber Rank
     DenseRank Lag Lead Year Month Day Quarter DayOfMonth DayOfWeek DayOfYear WeekOfYear Cast TryCast DataType DataTypeParam Escape
-    TsOrDsToDate LogicalAnd LogicalOr IgnoreNulls RespectNulls"""
+    TsOrDsToDate DateTrunc AddMonths LastDay LogicalAnd LogicalOr IgnoreNulls RespectNulls"""
 _FREE = tuple(
     found for name in f"{_CLAUSES} {_VALUES}".split() if isinstance(found := getattr(exp, name, None), type) and issubclass(found, exp.Expr)
 )
 """Expressions with the same result in every zone, as long as no instant is in them. Not included: intervals (a date and some hours are an
-instant), `date_trunc` (an instant), formats, and literals of type timestamp."""
+instant), `date_trunc` (an instant; `trunc` is a date), formats, and literals of type timestamp."""
 _FREE_TYPES = frozenset(
     "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT CHAR BINARY VARBINARY DATE TIMESTAMPNTZ".split()
 )

@@ -6,7 +6,7 @@ and records that name their versions move on with them. So nothing becomes stale
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mvbuild.diagnostics import Diagnostic, error
@@ -20,6 +20,7 @@ from mvbuild.graph.view_text import DEFINITION, DIALECTS
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
 from mvbuild.plan.removed import is_of_another_target, of_target
+from mvbuild.ports.commits import BRANCH_PROPERTY
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.storage.embedded import with_embedded
 from mvbuild.storage.names import former_name, storage_name
@@ -96,6 +97,19 @@ def find_renames(world: World, former: Mapping[TableIdentifier, State], selected
     return Found(renames=tuple(search.renames), refused=search.refused)
 
 
+def beside_former(graph: Graph, former: Mapping[TableIdentifier, State]) -> Iterator[tuple[ModelNode, ViewState]]:
+    """The models that a run without a branch would rename, and the views that they are now. A branch renames nothing: there such a model
+    is a new one, beside its former view."""
+    for node in graph.models:
+        old = former_name(node) if node.materialized != "ephemeral" else None
+        view = former.get(old) if old is not None and old != node.identifier else None
+        if not isinstance(view, ViewState) or is_of_another_target(graph, view):
+            continue
+        owner = view.properties.get(OWNER, "")
+        if owner.startswith(_prefix(graph)) and (owner == node.id or owner not in graph.nodes):
+            yield node, view
+
+
 def _claims(world: World) -> dict[TableIdentifier, list[str]]:
     """Which models were not renamed yet, or may not have been, because what they are called now is not known."""
     claims: dict[TableIdentifier, list[str]] = {}
@@ -158,8 +172,16 @@ def _of_storage(search: _Search, node: ModelNode, view: ViewState) -> None:
 
 def _add(search: _Search, node: ModelNode, view: ViewState) -> None:
     storage = _former_storage(search, view) if node.storage is not None else None
-    if storage is not None and storage.identifier != node.storage and node.storage in search.world.observed.states:
-        _refuse(search, node, f"the storage {storage.identifier} cannot be renamed to {node.storage}, which already exists", "")
+    there = search.world.observed.states.get(node.storage) if node.storage is not None else None
+    if storage is not None and storage.identifier != node.storage and there is not None:
+        names = (
+            [key.removeprefix(BRANCH_PROPERTY) for key in there.properties if key.startswith(BRANCH_PROPERTY)]
+            if isinstance(there, TableState)
+            else []
+        )
+        by = f"branch '{names[0]}' has built as a new table" if names else "already exists"
+        help = f"`mvbuild branch drop {names[0]}` drops it. After the next run, build the branch again." if names else ""
+        _refuse(search, node, f"the storage {storage.identifier} cannot be renamed to {node.storage}, which {by}", help)
         return
     search.renames.append(
         Rename(node=node.id, view=view, view_to=node.identifier, storage=storage, storage_to=node.storage if storage else None)

@@ -41,6 +41,8 @@ MEANING: Mapping[str, str] = {
     "spark.sql.variant.allowDuplicateKeys": "false",
 }
 """With the defaults of Spark 4. The time zone has no default here: Spark takes that of the machine."""
+_UTC = frozenset(("etc/utc", "etc/uct", "uct", "etc/universal", "universal", "etc/zulu", "zulu"))
+"""Other names of UTC, which images of Linux and Java use. Not GMT: `date_format` can write the name."""
 DEFAULTS: Mapping[str, Mapping[str, str]] = {"3.5": {ANSI: "false"}}
 """Minor version of Spark -> its defaults that differ from those of Spark 4."""
 MEANING_OF_ALL = ("spark.sql.ansi.", "spark.sql.parser.", "spark.sql.legacy.", "spark.sql.session.collation")
@@ -76,6 +78,12 @@ def configured_session(config: Mapping[str, str], spark_version: str = "") -> Se
     return Session(settings=_of_meaning({TIME_ZONE: "UTC", **DEFAULTS.get(spark_version, {}), **config}), is_whole=False)
 
 
+def with_one_utc(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with one name for UTC: the zone of a machine in UTC is also called Etc/UTC."""
+    is_utc = settings.get(TIME_ZONE, "").lower() in _UTC
+    return {**settings, TIME_ZONE: "UTC"} if is_utc else dict(settings)
+
+
 def _of_meaning(settings: Mapping[str, str]) -> dict[str, str]:
-    found = {k: v for k, v in settings.items() if k in MEANING or k.startswith(MEANING_OF_ALL)}
+    found = {k: v for k, v in with_one_utc(settings).items() if k in MEANING or k.startswith(MEANING_OF_ALL)}
     return {k: v for k, v in found.items() if v and v.lower() != MEANING.get(k, "").lower()}

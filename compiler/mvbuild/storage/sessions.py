@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from mvbuild.ports.session import MEANING, SPARK_VERSION, SUBSTITUTE, TIME_ZONE, Session
+from mvbuild.ports.session import MEANING, SPARK_VERSION, SUBSTITUTE, TIME_ZONE, Session, with_one_utc
 from mvbuild.ports.states import TableState
 from mvbuild.storage.history import SETTINGS, current_refresh_id, refreshed_at
 
@@ -54,7 +54,7 @@ def recorded_session(storage: TableState) -> RecordedSession | None:
 
 
 def _texts(found: Mapping[str, object]) -> dict[str, str]:
-    return {str(key): str(value) for key, value in found.items()}
+    return with_one_utc({str(key): str(value) for key, value in found.items()})
 
 
 def difference(made: RecordedSession, session: Session, *, depends_on_zone: Callable[[], str]) -> str:
@@ -77,7 +77,7 @@ def difference(made: RecordedSession, session: Session, *, depends_on_zone: Call
 def settings_mark(settings: Mapping[str, str]) -> str:
     """The time zone for people, and a hash of everything."""
     # The marks that exist were made when 4.1 was the only version.
-    settings = {key: value for key, value in settings.items() if (key, value) != (SPARK_VERSION, "4.1")}
+    settings = {key: value for key, value in with_one_utc(settings).items() if (key, value) != (SPARK_VERSION, "4.1")}
     return f"{settings.get(TIME_ZONE, '')} {sha256(json.dumps(sorted(settings.items())).encode()).hexdigest()[:12]}"
 
 

@@ -151,6 +151,19 @@ def test_a_retry_runs_what_failed(
     assert ("Nothing failed in the last " in outcome.stderr) == (select is None)
 
 
+def test_a_retry_after_tests_runs_those_that_failed(
+    root: Path, executed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tested: list[dict[str, Any]] = []
+    monkeypatch.setattr("mvbuild.cli.test.execute", lambda _, **given: tested.append(given) or 1)
+    (root / "target").mkdir(exist_ok=True)
+    results = [{"status": "fail", "unique_id": "test.shop.a"}, {"status": "pass"}, {"status": "skipped", "unique_id": "test.shop.b"}]
+    (root / "target/run_results.json").write_text(json.dumps({"results": results, "args": {"which": "test"}}))
+    assert call("retry", root, {}, monkeypatch, capsys).exit == 1
+    assert [one["select"] for one in tested] == [["result:fail"]]
+    assert not executed
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

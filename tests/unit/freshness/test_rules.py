@@ -365,6 +365,13 @@ def seen_from(of: Shop, **settings: str) -> Freshness:
 BERLIN = {"session_timeZone": "Europe/Berlin"}
 
 
+def test_utc_by_another_name(tmp_path: Path) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": "SELECT hour(ts) AS h FROM raw.orders\n"})
+    of.run()
+    assert seen_from(of, **BERLIN).state == "stale"
+    assert seen_from(of, session_timeZone="Etc/UTC").state == "fresh"
+
+
 def test_rows_that_depend_on_the_time_zone_are_stale_in_another_one(tmp_path: Path) -> None:
     view = {"models/orders_clean.sql": "{{ config(materialized='view') }}\nSELECT id FROM raw.orders WHERE hour(ts) > 1\n"}
     of = shop(tmp_path, {**PROJECT, **view})

@@ -37,6 +37,7 @@ INDEPENDENT = (
     "SELECT x.ts FROM (SELECT ts FROM raw.a) x",
     "SELECT id FROM raw.a WHERE id IN (1,2) AND s BETWEEN 'a' AND 'b'",
     "SELECT to_date(s) FROM raw.a",
+    "SELECT trunc(d, 'MM') AS m, add_months(d, 1) AS n, last_day(n) AS l, max(ts) AS t FROM raw.a GROUP BY ALL",
 )
 DEPENDENT = (
     "SELECT CAST(ts AS DATE) AS day FROM raw.a",
@@ -48,6 +49,8 @@ DEPENDENT = (
     "SELECT hour(ts) FROM raw.a",
     "SELECT date_trunc('day', d) FROM raw.a",
     "SELECT date_trunc('day', ts) FROM raw.a",
+    "SELECT trunc(ts, 'MM') FROM raw.a",
+    "SELECT last_day(ts) FROM raw.a",
     "SELECT ts FROM raw.a UNION ALL SELECT d FROM raw.a",
     "SELECT coalesce(ts, d) FROM raw.a",
     "SELECT CAST(a AS STRING) FROM raw.a AS a",

@@ -119,6 +119,18 @@ def test_a_password_in_an_address_without_a_scheme_is_masked() -> None:
     assert translator.masked("No connection adapters were found for 'u:SECRET@host:80/v1/config'").count("SECRET") == 0
 
 
+def test_a_password_with_an_at_sign() -> None:
+    """A driver ends it at the first one, and looks for a host that begins with the rest."""
+
+    class OperationalError(Exception):
+        pass
+
+    translator = Translator("lake", {"type": "sql", "uri": "postgresql+psycopg2://u:hunter2@Se@x@localhost:1/lake"})
+    said = str(translator.error(OperationalError('could not translate host name "Se@x@localhost" to address: unknown')))
+    assert not any(part in said for part in ("hunter2", "Se@", "x@"))
+    assert said.endswith("The password in its address has an @, which is written %40 there")
+
+
 def test_nonsense_settings(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="no 'uri'"):
         open_catalog("lake", {"type": "sql"}, embedded=False)

@@ -23,11 +23,11 @@ def masked(text: str, env: Mapping[str, str]) -> str:
 
 def _secrets(env: Mapping[str, str]) -> set[str]:
     found = {value for name, value in env.items() if _NAME.search(name)}
-    # "id:secret" of OAuth, "Bearer <token>".
-    found |= {part for value in tuple(found) for part in re.split(r"[:\s]", value)}
     for value in env.values():
         password = _password(value) if "://" in value and "@" in value else None
         found |= {password, unquote(password)} if password else set()
+    # "id:secret" of OAuth, "Bearer <token>", a password whose @ a driver took for the end of it.
+    found |= {part for value in tuple(found) for part in re.split(r"[:\s@]", value)}
     return {secret for secret in found if len(secret) >= _SHORTEST}
 
 

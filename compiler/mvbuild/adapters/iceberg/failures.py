@@ -41,6 +41,7 @@ class Translator:
         self._catalog = catalog
         # Longest first, because one secret may be part of another.
         self._secrets = sorted(_secrets(properties), key=len, reverse=True)
+        self._is_unencoded = any("@" in one for value in properties.values() for one in _passwords(value))
 
     def masked(self, text: str) -> str:
         for secret in self._secrets:
@@ -74,7 +75,8 @@ class Translator:
             what = f"The file of catalog '{self._catalog}' cannot be written: {reason}"
             return CatalogError(f"{what}. Check the permissions of the file and of its folder")
         if is_unreachable(error):
-            return CatalogError(f"Catalog '{self._catalog}' cannot be reached: {reason}", unreachable=True)
+            advice = ". The password in its address has an @, which is written %40 there" if self._is_unencoded else ""
+            return CatalogError(f"Catalog '{self._catalog}' cannot be reached: {reason}{advice}", unreachable=True)
         if isinstance(error, FileNotFoundError):
             return CatalogError(
                 f"A file of catalog '{self._catalog}' is missing: {reason.removeprefix('FileNotFoundError: ')}. If it is one of an MV, "
@@ -104,18 +106,22 @@ def _first_lines(error: Exception) -> str:
 
 def _secrets(properties: Mapping[str, str]) -> set[str]:
     found = {value for key, value in properties.items() if _SECRET_KEY.search(key)}
-    for value in properties.values():
-        if "@" in value:
-            # Someone may have left out the scheme.
-            found |= _userinfo_secrets(value if "://" in value else f"//{value}")
+    for password in (one for value in properties.values() for one in _passwords(value)):
+        found |= {password, unquote(password)}
+        # A driver that splits the address at the first @ takes the rest of the password for a part of the host.
+        found |= {f"{rest}@" for rest in password.split("@")[1:]}
     # A credential property of OAuth is "id:secret", a header "Bearer <token>"; a message may contain either half alone.
-    found |= {part for value in tuple(found) for part in re.split(r"[:\s;]", value)}
-    return {secret for secret in found if len(secret) > 3}
+    found |= {part for value in tuple(found) for part in re.split(r"[:\s;@]", value)}
+    return {secret for secret in found if len(secret) > 3 or secret.endswith("@")}
 
 
-def _userinfo_secrets(url: str) -> set[str]:
+def _passwords(value: str) -> tuple[str, ...]:
+    """The password in an address, as it is written."""
+    if "@" not in value:
+        return ()
     try:
-        password = urlsplit(url).password
+        # Someone may have left out the scheme.
+        password = urlsplit(value if "://" in value else f"//{value}").password
     except ValueError:
-        password = None
-    return {password, unquote(password)} if password else set()
+        return ()
+    return (password,) if password else ()

@@ -208,3 +208,26 @@ def test_changes_are_read_without_spark(lake: Lake, catalog: Any) -> None:
         lake.session.conf.set("spark.sql.session.timeZone", zone)
     # All between two of the five snapshots and the empty table.
     assert checker.kinds["read here"] == 6 * 5
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_of_files_that_have_none_of_the_columns(lake: Lake, catalog: Any, version: int) -> None:
+    """Every value that is read is NULL, but how many rows there are counts."""
+    table = _created(lake, f"none_{version}", version, "merge-on-read")
+    lake.sql(f"ALTER TABLE {table} ADD COLUMN y INT")
+    lake.sql(f"DELETE FROM {table} WHERE id = 2")
+    lake.sql(f"UPDATE {table} SET y = 5 WHERE id = 3")
+    checker = _checker(lake, catalog, f"none_{version}")
+    added, deleted, updated = checker.table.snapshots
+    changes = catalog.changes
+
+    def counts(old: int, new: int) -> tuple[int, int]:
+        change = changes.between(checker.table, old, new)
+        assert changes.reads_here(change, ["y"])
+        net = changes.net_rows(change, ["y"])
+        return net.plus.count, net.minus.count
+
+    assert counts(added, deleted) == (0, 1)
+    assert counts(deleted, updated) == (1, 1)
+    assert counts(added, updated) == (1, 2)
+    assert counts(updated, added) == (2, 1)

@@ -73,9 +73,20 @@ class RowReader:
                 texts = [names[id_] for id_, type_ in self._wanted.items() if id_ in names and type_ in TEXTS]
                 coded = ParquetFile(source, metadata=file.metadata, read_dictionary=texts, pre_buffer=True)
                 return self._fitted(rows_within_range(coded, names, rows.within, rows.without), names)
+            if not names:
+                return self._without_values(rows)
             groups, positions = with_positions(file, rows.positions)
             table = file.read_row_groups(groups, columns=list(names.values()))
         return self._fitted(_picked(table, positions, rows.without), names)
+
+    def _without_values(self, rows: FileRows) -> pa.Table:
+        """Rows of a file that has none of the columns. PyArrow loses count of them: a table without columns has no rows after `take`."""
+        import numpy as np
+        import pyarrow as pa
+
+        hidden = np.unique(rows.without) if rows.without is not None else ()
+        count = len(rows.positions) if rows.positions is not None else rows.entry.file.record_count - len(hidden)
+        return pa.table([pa.nulls(count, field.type) for field in self.schema], schema=self.schema)
 
     def _fitted(self, table: pa.Table, names: dict[int, str]) -> pa.Table:
         """With the names and types of the table's schema; a column that the file lacks is NULL."""

@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Relation
+from mvbuild.incremental.compared_columns import has_uuid
 from mvbuild.incremental.functions import is_scalar
 from mvbuild.incremental.scopes import Block, Scope
 from mvbuild.incremental.syntax import unsupported
@@ -27,8 +28,10 @@ class LeafColumns:
 
     @staticmethod
     def of_iceberg(types: Mapping[str, Any], required: frozenset[str] = frozenset()) -> LeafColumns:
-        """`types`: in the JSON of an Iceberg schema."""
-        return LeafColumns(types={name: of_iceberg(type_) for name, type_ in types.items()}, required=required)
+        """`types`: in the JSON of an Iceberg schema. A UUID, for which no condition may be written, is a type without comparisons here."""
+        return LeafColumns(
+            types={name: "variant" if has_uuid(type_) else of_iceberg(type_) for name, type_ in types.items()}, required=required
+        )
 
 
 @dataclass(kw_only=True)

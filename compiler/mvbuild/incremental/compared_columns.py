@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Relation, Scan, Sessions, SetOperation, Union, names_in, walk
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sessions,
+    SetOperation,
+    Union,
+    Window,
+    column,
+    names_in,
+    walk,
+)
+from mvbuild.incremental.restrict import partition_columns
+
+
+def has_uuid(type_: Any) -> bool:
+    """Whether an Iceberg type has a UUID. Iceberg orders them by signed halves and Parquet by bytes: a condition on one skips files and row
+    groups that have rows for it. So mvbuild writes none, and does not rely on those of a query."""
+    return "uuid" in (type_ if isinstance(type_, str) else json.dumps(type_))
 
 
 def compared_columns(root: Relation) -> dict[int, frozenset[str]]:
@@ -15,8 +42,25 @@ def compared_columns(root: Relation) -> dict[int, frozenset[str]]:
     {0: frozenset({'amount'})}
     """
     nodes = list(walk(root))
-    names = {name for node in nodes for condition in _conditions(node) for name in names_in(condition)}
-    while more := {name for node in nodes for name in _below(node, names)} - names:
+    return _of_leaves(nodes, {name for node in nodes for condition in _conditions(node) for name in names_in(condition)}, names_in)
+
+
+def condition_columns(root: Relation) -> dict[int, frozenset[str]]:
+    """Leaf -> the columns for which conditions may reach a scan: those that the query compares, and those by which it groups, numbers or
+    distinguishes rows, since a refresh looks for rows by their keys. Not those within concat(), which Spark evaluates itself.
+
+    >>> from mvbuild.incremental.samples import shape
+    >>> condition_columns(shape("SELECT concat(status, '') AS s, id, count(*) AS n FROM {orders} GROUP BY 1, 2").root)
+    {0: frozenset({'id'})}
+    """
+    nodes = list(walk(root))
+    parts = (part for node in nodes for part in (*_conditions(node), *_keys(node)))
+    return _of_leaves(nodes, {name for part in parts for name in _outside_concat(part)}, _outside_concat)
+
+
+def _of_leaves(nodes: Sequence[Relation], names: set[str], read: Callable[[exp.Expr], Iterable[str]]) -> dict[int, frozenset[str]]:
+    """The columns of tables that these names come from. `read`: the names in an expression that count."""
+    while more := {name for node in nodes for name in _below(node, names, read)} - names:
         names |= more
     found: dict[int, frozenset[str]] = {}
     for node in nodes:
@@ -25,17 +69,32 @@ def compared_columns(root: Relation) -> dict[int, frozenset[str]]:
     return found
 
 
+def _outside_concat(expression: exp.Expr | None) -> set[str]:
+    found = expression.find_all(exp.Column) if expression is not None else ()
+    return {one.name for one in found if not isinstance(one.parent, exp.Concat)}
+
+
 def _conditions(node: Relation) -> tuple[exp.Expr | None, ...]:
     if isinstance(node, Filter):
         return (node.predicate,)
     return (node.on,) if isinstance(node, Join) else ()
 
 
-def _below(node: Relation, names: set[str]) -> set[str]:
+def _keys(node: Relation) -> Iterable[exp.Expr]:
+    if isinstance(node, Aggregate | Sessions):
+        return [item.expression for item in node.keys]
+    if isinstance(node, Window):
+        return [column(name) for name in partition_columns(node)]
+    if isinstance(node, Limit):
+        return node.order
+    return [column(name) for name in node.columns] if isinstance(node, Distinct | SetOperation) else ()
+
+
+def _below(node: Relation, names: set[str], read: Callable[[exp.Expr], Iterable[str]]) -> set[str]:
     """The names below an operator that these names of its result come from."""
     if isinstance(node, Project | Aggregate | Sessions):
         items = node.items if isinstance(node, Project) else node.keys
-        return {name for item in items if item.name in names for name in names_in(item.expression)}
+        return {name for item in items if item.name in names for name in read(item.expression)}
     if isinstance(node, Union | SetOperation):
         pairs = (pair for part in node.children for pair in zip(node.columns, part.columns, strict=True))
         return {below for name, below in pairs if name in names}

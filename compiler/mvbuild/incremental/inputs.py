@@ -17,6 +17,7 @@ from mvbuild.incremental.algebra import Relation, Scan, walk
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import call
 from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.compared_columns import condition_columns, has_uuid
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape, shape_of
@@ -195,8 +196,15 @@ def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) 
 
 
 def shape_of_inputs(given: Inputs, outputs: Iterable[str] | None) -> Shape:
-    """The query's shape over its tables' columns."""
-    return shape_of(given.text.text, [_columns(one.schema) for one in given.inputs], None if outputs is None else list(outputs))
+    """The query's shape over its tables' columns. Raises Refused if it cannot be told, or if the query compares UUIDs."""
+    shape = shape_of(given.text.text, [_columns(one.schema) for one in given.inputs], None if outputs is None else list(outputs))
+    for leaf, names in condition_columns(shape.root).items():
+        fields = given.inputs[leaf].schema["fields"] if leaf < len(given.inputs) else ()
+        found = next((field["name"] for field in fields if field["name"] in names and has_uuid(field["type"])), None)
+        if found is not None:
+            message = f"column {found} of {known_as(given.inputs[leaf].pin.table)} is a UUID, and conditions on one may miss rows"
+            raise Refused("uuid-compared", message)
+    return shape
 
 
 def _columns(schema: Schema) -> LeafColumns:

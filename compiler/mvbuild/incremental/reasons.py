@@ -88,8 +88,12 @@ CODES: Mapping[str, tuple[str, str]] = {
         "An operator that mvbuild does not refresh incrementally.",
         "See docs/incremental-table.md, and write it with other operators.",
     ),
+    "uuid-compared": (
+        "The query compares, joins or groups by a uuid. Iceberg and Parquet order UUIDs differently, so a condition may miss rows.",
+        "Write `concat(id, '')` in place of `id`: no files are skipped for it then.",
+    ),
     "uncomparable-column": (
-        "Rows with a map, a variant, or floats in an array or struct cannot be compared.",
+        "Rows with a map, a variant, a UUID, or floats in an array or struct cannot be compared.",
         "Remove the column, or convert it to a string or an array of structs.",
     ),
     "round-trip-unproven": (

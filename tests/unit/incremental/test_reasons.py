@@ -242,6 +242,15 @@ def nan_or_negative_zero(root: Path) -> str:
     return ran(configured(changed(made), "incremental"))
 
 
+def uuid_compared(root: Path) -> str:
+    fields = [*SCHEMA["fields"], {"id": 2, "name": "u", "type": "uuid", "required": False}]
+    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
+    made = shop(root, {**files, "models/daily.sql": "SELECT id FROM raw.orders WHERE concat(u, '') = 'x' OR u < 'y'\n"})
+    commit(made.catalog, "raw.orders", layout=TableLayout(schema={**SCHEMA, "fields": fields}))
+    made.run()
+    return choice(configured(changed(made), "incremental")).code
+
+
 def session_changed(root: Path) -> str:
     made = configured(alone(root), "incremental")
     made.engine.plans = {"": PLAN}
@@ -311,6 +320,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "first-rows-removed": lambda _: first_rows_removed(),
     "never-refreshed": never_refreshed,
     "nan-or-negative-zero": nan_or_negative_zero,
+    "uuid-compared": uuid_compared,
     "definition-changed": definition_changed,
     "storage-changed-by-others": storage_changed_by_others,
     "layout-changed": layout_changed,

@@ -196,7 +196,7 @@ def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) 
 
 
 def shape_of_inputs(given: Inputs, outputs: Iterable[str] | None) -> Shape:
-    """The query's shape over its tables' columns. Raises Refused if it cannot be told, or if the query compares UUIDs."""
+    """The query's shape over its tables' columns. Raises Refused if it has none, or if the query compares UUIDs."""
     shape = shape_of(given.text.text, [_columns(one.schema) for one in given.inputs], None if outputs is None else list(outputs))
     for leaf, names in condition_columns(shape.root).items():
         fields = given.inputs[leaf].schema["fields"] if leaf < len(given.inputs) else ()

@@ -90,7 +90,6 @@ IDIOMS = _idioms(
     ("last_day", "rows of the last day, `d = (SELECT max(d) ...)`", "SELECT order_id, status, amount FROM orders WHERE order_date = (SELECT max(order_date) FROM orders)"),
     ("totals_of_last_day", "totals of the last day", "SELECT status, sum(amount) AS revenue, count(*) AS n FROM orders WHERE order_date = (SELECT max(order_date) FROM orders) GROUP BY status"),
     ("last_week", "rows of the last seven days of the data", "SELECT order_id, status, amount FROM orders WHERE order_date > (SELECT date_sub(max(order_date), 7) FROM orders)"),
-    ("above_average", "rows above the average", "SELECT order_id, amount FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"),
     ("running_total", "running total", "SELECT customer_id, order_id, sum(amount) OVER (PARTITION BY customer_id ORDER BY order_date, order_id) AS so_far FROM orders"),
     ("running_total_of_days", "running total of daily totals", "WITH d AS (SELECT order_date, sum(amount) AS revenue FROM orders GROUP BY order_date) SELECT order_date, revenue, sum(revenue) OVER (ORDER BY order_date) AS so_far FROM d"),
     ("moving_average", "moving average", "SELECT product_id, order_id, avg(amount) OVER (PARTITION BY product_id ORDER BY order_date, order_id ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS mean FROM orders"),

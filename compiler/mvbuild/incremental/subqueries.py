@@ -85,8 +85,18 @@ def _compared_with_value(building: Building, relation: Relation, part: exp.Expr,
     on = resolved(holder.this, scope)
     require_scalar(on)
     # A subquery without a row is NULL, and a join with no row has no match: the same only if NULL is not.
-    is_same = isinstance(on, exp.EQ) or (is_never_empty(bare.subquery) and not isinstance(on, exp.NullSafeEQ))
-    return Join(relation, bare.subquery, "semi", on, "value") if is_same and names_in(on) - {value} else None
+    is_same = is_never_empty(bare.subquery) and not isinstance(on, exp.NullSafeEQ)
+    if not (isinstance(on, exp.EQ) or (is_same and _is_first_or_last(bare.subquery))):
+        return None
+    return Join(relation, bare.subquery, "semi", on, "value") if names_in(on) - {value} else None
+
+
+def _is_first_or_last(relation: Relation) -> bool:
+    """Whether it is computed from the least or the largest values. These move now and then; an average moves with every change, and all
+    rows are compared with it again."""
+    if isinstance(relation, Aggregate):
+        return all(isinstance(unwrapped(item.expression), exp.Min | exp.Max) for item in relation.values)
+    return type(relation) is Project and _is_first_or_last(relation.child)
 
 
 # --- EXISTS and IN ------------------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ TRAPS = [
     Trap("a correlated value that is made of nothing", "SELECT a.k, (SELECT coalesce(max(b.v), 7) + count(*) FROM {b} b WHERE b.k = a.k) AS n FROM {a} a", [table("a", [A, C], [A, C]), table("b", [A], [C])], {"bag": "", "affected-keys": ""}),
     Trap("a correlated count with FILTER", "SELECT a.k, (SELECT count(*) FILTER (WHERE b.v > 1) FROM {b} b WHERE b.k = a.k) AS n FROM {a} a", [table("a", [A, C], [A, C]), table("b", [A], [B])], {"bag": ""}),
     Trap("the value of a subquery changes", "SELECT k, v > (SELECT avg(v) FROM {b}) AS high FROM {a}", [table("a", [A, B, C], [A, B, C]), table("b", [A], [A, C])], {"bag": "scalar-subquery-changed", "affected-keys": "scalar-subquery-changed", "full-diff": ""}),
-    Trap("a limit that moves", "SELECT k FROM {a} WHERE v > (SELECT avg(v) FROM {b})", [table("a", [A, B, C], [A, B, C]), table("b", [A], [A, C])], {"bag": "", "affected-keys": ""}),
+    Trap("a limit that moves", "SELECT k FROM {a} WHERE v > (SELECT min(v) + 0 FROM {b})", [table("a", [A, B, C], [A, B, C]), table("b", [A], [A, C])], {"bag": "", "affected-keys": ""}),
     Trap("a limit that is NULL after its rows went", "SELECT k FROM {a} WHERE NOT v < (SELECT max(v) FROM {b}) + 0", [table("a", [A, B, C, C], [A, C, C]), table("b", [A, B], [])], {"bag": "", "affected-keys": ""}),
     Trap("a limit that was NULL", "SELECT k FROM {a} WHERE v IS DISTINCT FROM (SELECT max(v) FROM {b})", [table("a", [A, B, C, C], [A, C, C]), table("b", [], [B])], {"bag": "", "affected-keys": ""}),
     Trap("a subquery whose table stays is a constant", "SELECT k FROM {a} WHERE v > (SELECT avg(v) FROM {b})", [table("a", [A], [A, B, C]), table("b", [A], [A])], {"append": ""}),

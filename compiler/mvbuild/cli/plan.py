@@ -97,7 +97,8 @@ def _review(graph: Graph, against: str, select: tuple[str, ...], exclude: tuple[
 
 def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
     """A paragraph for each rename, each node that changes and each removed model, then a count."""
-    shown = [s for s in planned.steps if verbose or s.action != "reuse"]
+    # What is stale and stays so, because what it reads was not selected, is shown too.
+    shown = [s for s in planned.steps if verbose or s.action != "reuse" or any(r.effect != "fresh" for r in s.reasons)]
     blocks = [*map(rename_text, planned.renames), *(_paragraph(planned, s) for s in shown)]
     blocks += [removed_text(item, prune=prune) for item in planned.removed]
     counts = {verb: sum(s.action == action for s in planned.steps) for action, verb in _VERBS.items()}

@@ -20,7 +20,7 @@ _CLAUSES = (
     TokenType.EXCEPT,
     TokenType.INTERSECT,
 )
-_ENDS = (TokenType.R_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY)
+_ENDS = (TokenType.COMMA, TokenType.R_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY)
 _FOLLOWS = (*_VALUES, TokenType.SELECT, TokenType.ALL, TokenType.L_PAREN)
 COMMA = "this comma"
 """Used in messages about commas only."""
@@ -28,8 +28,8 @@ _JSON = "Read JSON fields with get_json_object() or variant_get(); quote names w
 
 
 def trailing_commas(tokens: Sequence[Token], sql: MappedText, near: Token | None = None) -> Iterator[Diagnostic]:
-    """Trailing commas before a clause, a parenthesis or the end; only directly before the token `near`, if one is given. sqlglot accepts
-    most of them, Spark does not."""
+    """Commas before another one, a clause, a parenthesis or the end; only directly before the token `near`, if one is given. sqlglot
+    accepts most of them, Spark does not."""
     last = len(tokens) if near is None else _index(tokens, near)
     for at in range(0 if near is None else max(0, last - 2), last):
         token = tokens[at]

@@ -195,14 +195,19 @@ def refusal(item: Removed, kept_by: tuple[Dependent, ...] = ()) -> Diagnostic:
 def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Removed:
     owner = view.properties[OWNER]
     model = graph.nodes.get(owner)
+    former = replace(view.identifier, namespace=graph.project.target.as_configured(view.identifier.namespace))
     if isinstance(model, ModelNode) and model.materialized == "ephemeral":
         return Removed(view=view, storage=storage, model=owner, note=f"{owner} is ephemeral now")
     if model is not None:
         name = model.identifier
         note = f"{owner} now has another name: {name}" if name != view.identifier else ""
-        help = f"If it is the same MV, keep its data with `previous_name: {view.identifier.dotted}`."
+        help = f"If it is the same MV, keep its data with `previous_name: {former.dotted}`."
         return Removed(view=view, storage=storage, model=owner, note=note, help=help)
-    return Removed(view=view, storage=storage, model=owner, note=f"{owner} is no longer in the project")
+    note, named = f"{owner} is no longer in the project", view.identifier.name
+    if any(node.model.config.previous_name == named and node.identifier.namespace != view.identifier.namespace for node in graph.models):
+        help = f"If it moved to another namespace, write `previous_name: {former.dotted}`."
+        return Removed(view=view, storage=storage, model=owner, note=note, help=help)
+    return Removed(view=view, storage=storage, model=owner, note=note)
 
 
 def _own_storage(view: ViewState, storages: Mapping[TableIdentifier, State], taken: set[TableIdentifier]) -> TableState | None:

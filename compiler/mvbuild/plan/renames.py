@@ -101,7 +101,7 @@ def beside_former(graph: Graph, former: Mapping[TableIdentifier, State]) -> Iter
     """The models that a run without a branch would rename, and the views that they are now. A branch renames nothing: there such a model
     is a new one, beside its former view."""
     for node in graph.models:
-        old = former_name(node) if node.materialized != "ephemeral" else None
+        old = former_name(graph, node)
         view = former.get(old) if old is not None and old != node.identifier else None
         if not isinstance(view, ViewState) or is_of_another_target(graph, view):
             continue
@@ -116,14 +116,14 @@ def _claims(world: World) -> dict[TableIdentifier, list[str]]:
     for node in world.graph.models:
         if node.id in world.settled:  # by its name
             continue
-        old = former_name(node) if node.materialized != "ephemeral" else None
+        old = former_name(world.graph, node)
         if old is not None and (node.identifier not in world.observed.states or not node.model.knows_settings):
             claims.setdefault(old, []).append(node.model.name)
     return claims
 
 
 def _look(search: _Search, node: ModelNode) -> None:
-    old = former_name(node)
+    old = former_name(search.world.graph, node)
     state = search.former.get(old) if old is not None and old != node.identifier else None
     graph = search.world.graph
     if isinstance(state, ViewState) and state.properties.get(OWNER, "").startswith(_prefix(graph)) and is_of_another_target(graph, state):
@@ -171,6 +171,10 @@ def _of_storage(search: _Search, node: ModelNode, view: ViewState) -> None:
 
 
 def _add(search: _Search, node: ModelNode, view: ViewState) -> None:
+    if search.world.graph.project.target.catalog.get("type") == "hadoop":
+        help = "Remove it: the MV is built under its new name. `mvbuild run --prune` then drops the old one."
+        _refuse(search, node, f"a file-system warehouse cannot rename {view.identifier}, whose name is its directory", help)
+        return
     storage = _former_storage(search, view) if node.storage is not None else None
     there = search.world.observed.states.get(node.storage) if node.storage is not None else None
     if storage is not None and storage.identifier != node.storage and there is not None:
@@ -247,7 +251,8 @@ def moved_records(world: World, renames: Iterable[Rename], changed: Iterable[Fol
     if not versions:
         return ()
     renames = tuple(renames)
-    views = {n.id: v for n in world.graph.views if (v := world.observed.view(n.identifier) or world.observed.view(former_name(n)))}
+    seen, graph = world.observed, world.graph
+    views = {n.id: v for n in graph.views if (v := seen.view(n.identifier) or seen.view(former_name(graph, n)))}
     views.update({r.node: r.view for r in renames})
     storages = {r.storage.identifier: r.storage for r in renames if r.storage}
     moved = []

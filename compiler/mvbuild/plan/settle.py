@@ -37,7 +37,7 @@ def _is_settled(planned: Plan, step: Step, node: ModelNode) -> bool:
     """Whether nothing but the metadata files of a model and its ancestors decides that there is nothing to do."""
     world, config = planned.world, node.model.config
     found = planned.freshness.get(node.id)
-    if step.action != "reuse" or step.reasons or config.dialects or former_name(node) is not None:
+    if step.action != "reuse" or step.reasons or config.dialects or former_name(world.graph, node) is not None:
         return False
     if found is not None and (not found.is_fresh or found.reasons or found.unseen or found.failed is not None):
         return False

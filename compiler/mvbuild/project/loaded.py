@@ -207,6 +207,19 @@ class Target:
             return (*self.namespace[:-1], f"{self.namespace[-1]}_{configured[0]}", *configured[1:])
         return configured
 
+    def prefixed(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        """A namespace as it is in the catalog, from how models have it or from how the catalog has it."""
+        is_prefixed = namespace == self.namespace or self.as_configured(namespace) != namespace
+        return namespace if self.namespaces != "prefixed" or is_prefixed else self.namespace_of(namespace)
+
+    def as_configured(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        """A namespace of the catalog as models have it in `+namespace`."""
+        own = f"{self.namespace[-1]}_"
+        if self.namespaces != "prefixed" or namespace[: len(self.namespace) - 1] != self.namespace[:-1]:
+            return namespace
+        first, *rest = namespace[len(self.namespace) - 1 :] or ("",)
+        return (first.removeprefix(own), *rest) if first.startswith(own) else namespace
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:

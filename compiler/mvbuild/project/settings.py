@@ -167,7 +167,8 @@ _SHARED = {
         read=table_properties,
         field="table_properties",
         kind="mapping",
-        doc="Properties of the Iceberg table. A property that you remove here is removed from the MV's table by the next run.",
+        doc="Properties of the Iceberg table. A property that you remove here is removed from the MV's table by the next run;"
+        " `format-version` only counts for a new table.",
         merge="update",
     ),
     "tags": SettingKey(read=read.texts, field="tags", kind="texts", doc="Tags to select by: `--select tag:daily`.", merge="append"),
@@ -420,6 +421,9 @@ def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
             yield error("bad-config", message, span, help="Remove one of the two.", notes=notes)
         if config.storage_format == "metadata-file":
             yield from _not_in_a_metadata_file(config)
+        elif (version := config.table_properties.get("format-version", "2")) not in ("1", "2", "3"):
+            span = config.spans.get("table_properties.format-version")
+            yield error("bad-config", f"'format-version' is 1, 2 or 3, and not '{version}'", span, help="Remove it, or correct the number.")
         return
     # A format and similar settings may come from a folder, for everything in it.
     for name in ("partition_by", "sort_by"):

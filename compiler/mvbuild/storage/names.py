@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 
 from mvbuild.formats import properties
 from mvbuild.graph.model import Graph, ModelNode, NodeId
@@ -16,14 +17,16 @@ def known_as(table: TableState) -> TableIdentifier:
     return table.of_view or table.identifier
 
 
-def former_name(node: ModelNode) -> TableIdentifier | None:
-    """The meaning of `previous_name`: a model's name in the current namespace, or `namespace.name` in the catalog."""
+def former_name(graph: Graph, node: ModelNode) -> TableIdentifier | None:
+    """The meaning of `previous_name`: a model's name in the current namespace, or `namespace.name`, with the namespace as in `+namespace`
+    or as in the catalog."""
     text = node.model.config.previous_name
     if not text or node.materialized == "ephemeral":
         return None
-    if "." in text:
-        return TableIdentifier.parse(text, node.identifier.catalog)
-    return TableIdentifier(node.identifier.catalog, node.identifier.namespace, text)
+    if "." not in text:
+        return TableIdentifier(node.identifier.catalog, node.identifier.namespace, text)
+    found = TableIdentifier.parse(text, node.identifier.catalog)
+    return replace(found, namespace=graph.project.target.prefixed(found.namespace))
 
 
 def storage_name(view: ViewState) -> TableIdentifier | None:
@@ -44,7 +47,7 @@ def former_states(
     At most two reads of the catalog; none if no model was renamed and no storage table has another name.
     """
     models = [node for node in graph.models if node.id not in without]
-    names = [n for node in models if (n := former_name(node))]
+    names = [n for node in models if (n := former_name(graph, node))]
     found = {n: known[n] for n in names if n in known}
     missing = [n for n in names if n not in known]
     found.update(catalog.load(missing) if missing else {})

@@ -241,6 +241,7 @@ def test_the_query_is_the_text_between_comments(sql: str):
         ("from t insert into x select *", "not-a-query", "1:1", "from"),
         ("selct a from t", "sql-syntax", "1:1", "selct"),
         ("select a b c\nfrom t", "sql-syntax", "1:12", "c"),
+        ("select a,, b from t", "sql-syntax", "1:9", ","),
         ("select upper(map('a',))\nfrom t", "sql-syntax", "1:14", "map"),
         ("select a,\n  date_trunc() as b from t", "sql-syntax", "2:3", "date_trunc"),
         ("select *\nfrom a.b.values v", "sql-syntax", "2:10", "values"),

@@ -11,7 +11,8 @@ from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.rules import judge
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import TableState, ViewState
-from unit.worlds import PROJECT, Shop, name, shop, unmarked
+from mvbuild.storage.names import former_name
+from unit.worlds import PROJECT, Shop, compiled, name, shop, unmarked, write_project
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}
 
@@ -269,3 +270,17 @@ def test_a_developer_renames_nothing_of_production(tmp_path: Path, marked: bool)
     made.write({"mvbuild.yml": f"name: shop\ntarget: production\n{targets}"})
     assert made.run().ok
     assert view(made, "mart.new").uuid == before.uuid
+
+
+@pytest.mark.parametrize("written", ["mart.monthly", "dev_ada_mart.monthly"])
+def test_a_former_namespace_is_that_of_each_target(tmp_path: Path, written: str) -> None:
+    targets = "targets: {dev: {namespace: dev_ada}}\n"
+    files = {
+        "mvbuild.yml": f"name: shop\ntarget: dev\nnamespaces: prefixed\n{targets}",
+        "models/per_month.sql": f"{{{{ config(namespace='fin', previous_name='{written}') }}}}\nSELECT 1 AS id\n",
+    }
+    graph = compiled(write_project(tmp_path, files))
+    assert str(former_name(graph, graph.model("model.shop.per_month"))) == "lake.dev_ada_mart.monthly"
+    assert graph.project.target.as_configured(("dev_ada_mart",)) == ("mart",)
+    assert graph.project.target.as_configured(("dev_ada",)) == ("dev_ada",)
+    assert graph.project.target.prefixed(("dev_ada",)) == ("dev_ada",)

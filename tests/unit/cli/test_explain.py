@@ -207,6 +207,17 @@ def test_a_plan_tells_bytes(built: Shop) -> None:
     assert spending["full"]["bytes"] == 1_000_000
 
 
+def test_a_plan_shows_what_stays_stale(built: Shop) -> None:
+    built.write({"models/top.sql": "SELECT customer_id FROM {{ ref('spending') }} ORDER BY total LIMIT 1\n"})
+    built.engine.schema = schema(customer_id="long")
+    assert built.run("top").ok
+    write(built, *range(103))
+    found = lines(built, "plan", "--select", "top")
+    assert found[0] == "reuse  lake.main.top"
+    assert found[1] == "    upstream-stale: it reads lake.main.spending, which is stale"
+    assert found[-1] == "Plan: 1 to reuse."
+
+
 def test_a_plan_tells_why_it_is_full(built: Shop) -> None:
     write(built, *range(3), size=10)
     found = lines(built, "plan")

@@ -110,10 +110,22 @@ def _is_project(root: Path) -> bool:
 def all_modifications(old: Version, new: Version) -> dict[NodeId, frozenset[Kind]]:
     """Each node and unit test that both versions have -> the ways in which it differs."""
     units = {id: frozenset[Kind](("body",) if body != old.units[id] else ()) for id, body in new.units.items() if id in old.units}
-    return {id: modifications(old, new, id) for id in new.nodes if id in old.nodes} | units
+    is_same_target = not _is_of_another_target(old, new)
+    return {id: _modifications(old, new, id, is_same_target=is_same_target) for id in new.nodes if id in old.nodes} | units
 
 
-def modifications(old: Version, new: Version, id_: NodeId) -> frozenset[Kind]:
+def _is_of_another_target(old: Version, new: Version) -> bool:
+    """Whether all that is built is in other namespaces, each of which stands for one of the other version: mart and dev_ada_mart."""
+    built = [id for id in new.nodes if id in old.nodes and id.startswith(("model.", "seed.")) and new.nodes[id].relation]
+    places = {(_place(old.nodes[id]), _place(new.nodes[id])) for id in built}
+    return len(built) > 1 and all(before != after for before, after in places) and len(places) == len({before for before, _ in places})
+
+
+def _place(node: NodeVersion) -> str:
+    return node.relation.rpartition(".")[0]
+
+
+def _modifications(old: Version, new: Version, id_: NodeId, *, is_same_target: bool) -> frozenset[Kind]:
     """The ways in which a node that both versions have differs. A different text alone is not one."""
     before, after = old.nodes[id_], new.nodes[id_]
     found: set[Kind] = set()
@@ -123,7 +135,7 @@ def modifications(old: Version, new: Version, id_: NodeId) -> frozenset[Kind]:
             found.add("macros")
     if before.settings != after.settings:
         found.add("configs")
-    if before.relation != after.relation:
+    if before.relation != after.relation and (is_same_target or before.relation.rpartition(".")[2] != after.relation.rpartition(".")[2]):
         found.add("relation")
     if before.described != after.described:
         found.add("persisted_descriptions")

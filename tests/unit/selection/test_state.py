@@ -136,7 +136,10 @@ def test_another_target_is_no_modification(tmp_path: Path) -> None:
     root = write_project(tmp_path / "shop", FILES | {"mvbuild.yml": FILES["mvbuild.yml"] + targets})
     content = manifest(graph(root, target="prod"), version="1", generated_at="", invocation_id="")
     (tmp_path / "manifest.json").write_text(json.dumps(content, default=str))
-    assert chosen(graph(root, str(tmp_path)), "state:modified.body") == set()
+    assert chosen(graph(root, str(tmp_path)), "state:modified") == set()
+    write_project(root, {"models/more.yml": "models: [{name: b, config: {alias: b_new}}]\n"})
+    assert chosen(graph(root, str(tmp_path)), "state:modified") == {"b"}
+    write_project(root, {"models/more.yml": "models: [{name: b, config: {namespace: mart}}]\n"})
     assert chosen(graph(root, str(tmp_path)), "state:modified.relation") == {"a", "b", "c", "orders"}
 
 

@@ -171,10 +171,6 @@ def _of_storage(search: _Search, node: ModelNode, view: ViewState) -> None:
 
 
 def _add(search: _Search, node: ModelNode, view: ViewState) -> None:
-    if search.world.graph.project.target.catalog.get("type") == "hadoop":
-        help = "Remove it: the MV is built under its new name. `mvbuild run --prune` then drops the old one."
-        _refuse(search, node, f"a file-system warehouse cannot rename {view.identifier}, whose name is its directory", help)
-        return
     storage = _former_storage(search, view) if node.storage is not None else None
     there = search.world.observed.states.get(node.storage) if node.storage is not None else None
     if storage is not None and storage.identifier != node.storage and there is not None:

@@ -284,13 +284,3 @@ def test_a_former_namespace_is_that_of_each_target(tmp_path: Path, written: str)
     assert graph.project.target.as_configured(("dev_ada_mart",)) == ("mart",)
     assert graph.project.target.as_configured(("dev_ada",)) == ("dev_ada",)
     assert graph.project.target.prefixed(("dev_ada",)) == ("dev_ada",)
-
-
-def test_a_file_system_warehouse_renames_nothing(tmp_path: Path) -> None:
-    target = "target: dev\ntargets: {dev: {namespace: main, catalog: {name: lake, type: hadoop, warehouse: /nowhere}}}\n"
-    made = shop(tmp_path, {**PROJECT, "mvbuild.yml": f"name: shop\n{target}"})
-    made.run()
-    move(made, "monthly", "per_month")
-    (step,) = [one for one in made.plan().steps if one.node == "model.shop.per_month"]
-    assert step.action == "blocked"
-    assert "a file-system warehouse cannot rename lake.main.monthly" in step.diagnostics[0].message

@@ -84,11 +84,15 @@ def _compared_with_value(building: Building, relation: Relation, part: exp.Expr,
     subqueries[0].replace(known(value))
     on = resolved(holder.this, scope)
     require_scalar(on)
-    # A subquery without a row is NULL, and a join with no row has no match: the same only if NULL is not.
-    is_same = is_never_empty(bare.subquery) and not isinstance(on, exp.NullSafeEQ)
-    if not (isinstance(on, exp.EQ) or (is_same and _is_first_or_last(bare.subquery))):
+    if not names_in(on) - {value}:
         return None
-    return Join(relation, bare.subquery, "semi", on, "value") if names_in(on) - {value} else None
+    # A subquery without a row is NULL, and a join with no row has no match. An equality also lets a refresh leave out the row if it equals
+    # none of a few values. Neither matters where NULL and another value are the same: not true.
+    is_equality = any(isinstance(one, exp.EQ | exp.NullSafeEQ) for one in conjuncts(on))
+    is_plain = isinstance(on, exp.EQ) and column(value) in (on.left, on.right)
+    if is_plain or (not is_equality and is_never_empty(bare.subquery) and _is_first_or_last(bare.subquery)):
+        return Join(relation, bare.subquery, "semi", on, "value")
+    return None
 
 
 def _is_first_or_last(relation: Relation) -> bool:

@@ -203,6 +203,7 @@ class Mixed:
             subquery = f"(SELECT v FROM {self.source(depth - 1)} WHERE {self.one_of(_CONDITIONS)} ORDER BY v, k LIMIT 1)"
         if self.random.random() < 0.5:
             compared = f"{self.one_of(('v', 'k'))} {self.one_of(('<', '>=', '=', '=', '<>', 'IS NOT DISTINCT FROM'))} {subquery}"
+            compared = compared.replace(subquery, f"coalesce({subquery}, 1)") if self.random.random() < 0.1 else compared
             compared += self.one_of(("", "", "", " + 1", " OR k = 1"))
             return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('', '', 'NOT '))}({compared})"
         return f"SELECT k, {self.one_of(('coalesce', 'greatest'))}(v, {subquery}) AS v FROM {self.source(depth)}"

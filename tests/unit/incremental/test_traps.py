@@ -94,6 +94,8 @@ TRAPS = [
     Trap("the value of a subquery changes", "SELECT k, v > (SELECT avg(v) FROM {b}) AS high FROM {a}", [table("a", [A, B, C], [A, B, C]), table("b", [A], [A, C])], {"bag": "scalar-subquery-changed", "affected-keys": "scalar-subquery-changed", "full-diff": ""}),
     Trap("a limit that moves", "SELECT k FROM {a} WHERE v > (SELECT min(v) + 0 FROM {b})", [table("a", [A, B, C], [A, B, C]), table("b", [A], [A, C])], {"bag": "", "affected-keys": ""}),
     Trap("a limit that is NULL after its rows went", "SELECT k FROM {a} WHERE NOT v < (SELECT max(v) FROM {b}) + 0", [table("a", [A, B, C, C], [A, C, C]), table("b", [A, B], [])], {"bag": "", "affected-keys": ""}),
+    Trap("a value in place of none", "SELECT k FROM {a} WHERE v = coalesce((SELECT max(v) + 5 FROM {b}), 1)", [table("a", [A, B, C, C], [B, C]), table("b", [A, B], [A])], {"bag": "scalar-subquery-changed"}),
+    Trap("a value in place of none, of a table that stays", "SELECT k FROM {a} WHERE v = coalesce((SELECT max(v) + 5 FROM {b}), 1)", [table("a", [A, B, C, C], [B, C]), table("b", [A, B], [A, B])], {"bag": "", "affected-keys": ""}),
     Trap("a limit that was NULL", "SELECT k FROM {a} WHERE v IS DISTINCT FROM (SELECT max(v) FROM {b})", [table("a", [A, B, C, C], [A, C, C]), table("b", [], [B])], {"bag": "", "affected-keys": ""}),
     Trap("a subquery whose table stays is a constant", "SELECT k FROM {a} WHERE v > (SELECT avg(v) FROM {b})", [table("a", [A], [A, B, C]), table("b", [A], [A])], {"append": ""}),
     Trap("the same table around a subquery and in it", "SELECT k FROM {a} a WHERE v >= (SELECT max(v) FROM {a} b WHERE b.k = a.k)", [table("a", [A, C], [A, B, C])], {"bag": "", "affected-keys": ""}),

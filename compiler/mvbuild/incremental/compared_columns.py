@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -31,7 +30,10 @@ from mvbuild.incremental.restrict import partition_columns
 def has_uuid(type_: Any) -> bool:
     """Whether an Iceberg type has a UUID. Iceberg orders them by signed halves and Parquet by bytes: a condition on one skips files and row
     groups that have rows for it. So mvbuild writes none, and does not rely on those of a query."""
-    return "uuid" in (type_ if isinstance(type_, str) else json.dumps(type_))
+    if not isinstance(type_, Mapping):
+        return type_ == "uuid"
+    fields = [field["type"] for field in type_.get("fields", ())]
+    return any(map(has_uuid, (*fields, *(type_[part] for part in ("element", "key", "value") if part in type_))))
 
 
 def compared_columns(root: Relation) -> dict[int, frozenset[str]]:

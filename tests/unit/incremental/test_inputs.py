@@ -10,6 +10,7 @@ import pytest
 
 from mvbuild.formats.record import BaseTable, RefreshRecord
 from mvbuild.freshness.observed import Leaf, Pin
+from mvbuild.incremental.compared_columns import has_uuid
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, recorded_at, shape_of_inputs
 from mvbuild.incremental.reasons import Refused
@@ -135,3 +136,18 @@ def test_ranges_of_two_tables_of_one_uuid(of: Shop, monkeypatch: pytest.MonkeyPa
     whole = TableChange(table=table, old=1, new=2, parts=(), manifests_read=0, manifest_bytes_read=0)
     found = [changes.range(change, "plus", "id") for change in (whole, replace(whole, table=copy))]
     assert [one.type for one in found if one] == ["orders", "copied"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "found"),
+    [
+        ("uuid", True),
+        ("string", False),
+        ({"type": "list", "element-id": 1, "element": "uuid"}, True),
+        ({"type": "map", "key-id": 1, "key": "uuid", "value-id": 2, "value": "int"}, True),
+        ({"type": "struct", "fields": [{"id": 1, "name": "a", "type": {"type": "list", "element-id": 2, "element": "uuid"}}]}, True),
+        ({"type": "struct", "fields": [{"id": 1, "name": "uuid", "type": "string", "doc": "a uuid"}]}, False),
+    ],
+)
+def test_types_with_a_uuid(type_: Any, found: bool) -> None:
+    assert has_uuid(type_) is found

@@ -31,7 +31,7 @@ def has_uuid(type_: Any) -> bool:
     """Whether an Iceberg type has a UUID. Iceberg orders them by signed halves and Parquet by bytes: a condition on one skips files and row
     groups that have rows for it. So mvbuild writes none, and does not rely on those of a query."""
     if not isinstance(type_, Mapping):
-        return type_ == "uuid"
+        return bool(type_ == "uuid")
     fields = [field["type"] for field in type_.get("fields", ())]
     return any(map(has_uuid, (*fields, *(type_[part] for part in ("element", "key", "value") if part in type_))))
 

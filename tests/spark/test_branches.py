@@ -209,6 +209,7 @@ def test_a_branch_renames_nothing(made: Project) -> None:
         api.publish(made.root, PR)
     (why,) = raised.value.diagnostics
     assert why.message == "'per_month' is lake.mart.revenue_monthly under a new name; publishing would make it a second MV"
+    assert why.help.startswith("`mvbuild branch drop pr-42`")
     (failed,) = [r for r in made.run().results if r.status == "error"]
     assert [d.message.partition("renamed to ")[2] for d in failed.diagnostics] == [
         "lake.mart.per_month__storage, which branch 'pr-42' has built as a new table"

@@ -75,9 +75,7 @@ def _renamed(graph: Graph, found: Iterable[OnBranch], catalog: Catalog, branch: 
     for node, view in beside_former(graph, former_states(graph, {}, catalog)):
         if node.id in new:
             message = f"'{node.model.name}' is {view.identifier} under a new name; publishing would make it a second MV"
-            help = (
-                f"Run `mvbuild run --select {node.model.name}` without --branch, which renames it; then run with --branch {branch} again."
-            )
+            help = f"`mvbuild branch drop {branch}`, run without --branch to rename it, and build the branch again."
             yield error("bad-previous-name", message, node.model.config.spans.get("previous_name"), help=help)
 
 

@@ -174,13 +174,10 @@ def _add(search: _Search, node: ModelNode, view: ViewState) -> None:
     storage = _former_storage(search, view) if node.storage is not None else None
     there = search.world.observed.states.get(node.storage) if node.storage is not None else None
     if storage is not None and storage.identifier != node.storage and there is not None:
-        names = (
-            [key.removeprefix(BRANCH_PROPERTY) for key in there.properties if key.startswith(BRANCH_PROPERTY)]
-            if isinstance(there, TableState)
-            else []
-        )
-        by = f"branch '{names[0]}' has built as a new table" if names else "already exists"
-        help = f"`mvbuild branch drop {names[0]}` drops it. After the next run, build the branch again." if names else ""
+        properties_there = there.properties if isinstance(there, TableState) else {}
+        branch = next((key.removeprefix(BRANCH_PROPERTY) for key in properties_there if key.startswith(BRANCH_PROPERTY)), "")
+        by = f"branch '{branch}' has built as a new table" if branch else "already exists"
+        help = f"`mvbuild branch drop {branch}` drops it. After the next run, build the branch again." if branch else ""
         _refuse(search, node, f"the storage {storage.identifier} cannot be renamed to {node.storage}, which {by}", help)
         return
     search.renames.append(

@@ -208,12 +208,12 @@ class Target:
         return configured
 
     def prefixed(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
-        """A namespace as it is in the catalog, from how models have it or from how the catalog has it."""
+        """The namespace in the catalog. `namespace`: as in `+namespace`, or as in the catalog already."""
         is_prefixed = namespace == self.namespace or self.as_configured(namespace) != namespace
         return namespace if self.namespaces != "prefixed" or is_prefixed else self.namespace_of(namespace)
 
     def as_configured(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
-        """A namespace of the catalog as models have it in `+namespace`."""
+        """The namespace as in `+namespace`. `namespace`: as in the catalog."""
         own = f"{self.namespace[-1]}_"
         if self.namespaces != "prefixed" or namespace[: len(self.namespace) - 1] != self.namespace[:-1]:
             return namespace

@@ -423,7 +423,9 @@ def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
             yield from _not_in_a_metadata_file(config)
         elif (version := config.table_properties.get("format-version", "2")) not in ("1", "2", "3"):
             span = config.spans.get("table_properties.format-version")
-            yield error("bad-config", f"'format-version' is 1, 2 or 3, and not '{version}'", span, help="Remove it, or correct the number.")
+            yield error(
+                "bad-config", f"'format-version' must be 1, 2 or 3, not '{version}'", span, help="Remove it, or correct the number."
+            )
         return
     # A format and similar settings may come from a folder, for everything in it.
     for name in ("partition_by", "sort_by"):

@@ -43,7 +43,7 @@ def _difference(engine: Engine, sql: str, made: str, count: int) -> str:
     return plan_difference(engine.explain(with_plain_columns(sql, count), physical=False), made, physical=False)
 
 
-def mark_after_full(session: RunSession, pinned: Pinned, written: str, schema: Schema, settings: str) -> str:
+def mark_for_later(session: RunSession, pinned: Pinned, written: str, schema: Schema, settings: str) -> str:
     """The mark of the proof, if later changes could be found irrelevant; otherwise empty: an incremental refresh asks Spark itself."""
     node, pins, storage = pinned.node, pinned.pins, pinned.storage
     if session.changes is None or node.model.config.refresh_policy == "full":

@@ -14,7 +14,7 @@ from mvbuild.refresh import incremental
 from mvbuild.refresh.auxiliary_views import ViewPlaces, WrittenView, write_from_views
 from mvbuild.refresh.choosing import fallen_back, summary_of_choice
 from mvbuild.refresh.prepare import Prepared
-from mvbuild.refresh.round_trip import mark_after_full
+from mvbuild.refresh.round_trip import mark_for_later
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging_area import StagingArea, drop_branches
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
@@ -107,7 +107,7 @@ def _write(session: RunSession, prepared: Prepared, place: StagingArea, places: 
     session.on_stage(node.id, "writing")
     # The proof takes as long as the write of a small MV, and neither needs the other.
     with ThreadPoolExecutor(max_workers=1) as beside:
-        proof = beside.submit(mark_after_full, session, prepared.pinned, prepared.sql, prepared.query.schema, prepared.settings)
+        proof = beside.submit(mark_for_later, session, prepared.pinned, prepared.sql, prepared.query.schema, prepared.settings)
         prepared.query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
     return _Written(choice=choice, outcome=None, mark=proof.result())
 

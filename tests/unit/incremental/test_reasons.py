@@ -231,24 +231,25 @@ def incremental_failed(root: Path) -> str:
     return ran(made)
 
 
-def nan_or_negative_zero(root: Path) -> str:
-    """The engine in memory finds a row for every question."""
-    fields = [*SCHEMA["fields"], {"id": 2, "name": "x", "type": "double", "required": False}]
+def over_another_column(root: Path, type_: str, condition: str) -> Shop:
+    """An MV with a condition on a column `x` of that type, which was refreshed once."""
+    fields = [*SCHEMA["fields"], {"id": 2, "name": "x", "type": type_, "required": False}]
     files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
-    made = shop(root, {**files, "models/daily.sql": "SELECT id FROM raw.orders WHERE x > 0.1\n"})
+    made = shop(root, {**files, "models/daily.sql": f"SELECT id FROM raw.orders WHERE {condition}\n"})
     commit(made.catalog, "raw.orders", layout=TableLayout(schema={**SCHEMA, "fields": fields}))
     made.run()
+    return configured(changed(made), "incremental")
+
+
+def nan_or_negative_zero(root: Path) -> str:
+    """The engine in memory finds a row for every question."""
+    made = over_another_column(root, "double", "x > 0.1")
     made.engine.plans = {"": PLAN}
-    return ran(configured(changed(made), "incremental"))
+    return ran(made)
 
 
 def uuid_compared(root: Path) -> str:
-    fields = [*SCHEMA["fields"], {"id": 2, "name": "u", "type": "uuid", "required": False}]
-    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
-    made = shop(root, {**files, "models/daily.sql": "SELECT id FROM raw.orders WHERE concat(u, '') = 'x' OR u < 'y'\n"})
-    commit(made.catalog, "raw.orders", layout=TableLayout(schema={**SCHEMA, "fields": fields}))
-    made.run()
-    return choice(configured(changed(made), "incremental")).code
+    return choice(over_another_column(root, "uuid", "concat(x, '') = 'a' OR x < 'b'")).code
 
 
 def session_changed(root: Path) -> str:

@@ -397,17 +397,6 @@ def has_one_row(relation: Relation) -> bool:
     return isinstance(relation, OneRow)
 
 
-def is_never_empty(relation: Relation) -> bool:
-    """Whether it has a row, whatever is in its tables."""
-    if isinstance(relation, Aggregate):
-        return not relation.keys
-    if isinstance(relation, Join) and relation.kind == "left":
-        return is_never_empty(relation.left)
-    if isinstance(relation, Scalar) or type(relation) is Project:
-        return is_never_empty(relation.child)
-    return isinstance(relation, OneRow)
-
-
 def walk(relation: Relation) -> Iterator[Relation]:
     """All nodes, parents first."""
     yield relation

@@ -23,7 +23,6 @@ from mvbuild.incremental.algebra import (
     conjunction,
     conjuncts,
     has_one_row,
-    is_never_empty,
     names_in,
     substituted,
     with_items,
@@ -84,20 +83,23 @@ def _compared_with_value(building: Building, relation: Relation, part: exp.Expr,
     subqueries[0].replace(known(value))
     on = resolved(holder.this, scope)
     require_scalar(on)
-    if not names_in(on) - {value}:
+    if not names_in(on) - {value} or not _is_join(on, column(value), bare.subquery):
         return None
-    # A subquery without a row is NULL, and a join with no row has no match. An equality also lets a refresh leave out the row if it equals
-    # none of a few values. Neither matters where NULL and another value are the same: not true.
-    is_equality = any(isinstance(one, exp.EQ | exp.NullSafeEQ) for one in conjuncts(on))
-    is_plain = isinstance(on, exp.EQ) and column(value) in (on.left, on.right)
-    if is_plain or (not is_equality and is_never_empty(bare.subquery) and _is_first_or_last(bare.subquery)):
-        return Join(relation, bare.subquery, "semi", on, "value")
-    return None
+    return Join(relation, bare.subquery, "semi", on, "value")
+
+
+def _is_join(on: exp.Expr, value: exp.Expr, subquery: Relation) -> bool:
+    """Whether a condition on the value of a subquery is one on its row. A subquery without a row is NULL, and a join with no row has no
+    match. An equality also lets a refresh leave out the row if it equals none of a few values. Neither matters where NULL and another
+    value are the same: not true."""
+    if any(isinstance(one, exp.EQ | exp.NullSafeEQ) for one in conjuncts(on)):
+        return isinstance(on, exp.EQ) and value in (on.left, on.right)
+    return _is_first_or_last(subquery)
 
 
 def _is_first_or_last(relation: Relation) -> bool:
-    """Whether it is computed from the least or the largest values. These move now and then; an average moves with every change, and all
-    rows are compared with it again."""
+    """Whether it is one row, always, of the least or the largest values. These move now and then; an average moves with every change, and
+    all rows are compared with it again."""
     if isinstance(relation, Aggregate):
         return all(isinstance(unwrapped(item.expression), exp.Min | exp.Max) for item in relation.values)
     return type(relation) is Project and _is_first_or_last(relation.child)

@@ -208,6 +208,21 @@ class Mixed:
             return f"SELECT k, v FROM {self.source(depth)} WHERE {self.one_of(('', '', 'NOT '))}({compared})"
         return f"SELECT k, {self.one_of(('coalesce', 'greatest'))}(v, {subquery}) AS v FROM {self.source(depth)}"
 
+    def compared(self) -> str:
+        """A condition on the value of a subquery, which may have no row."""
+        self.operators.add("compared value")
+        value, having = self.one_of(("max(v)", "max(v)", "min(v)", "min(k)", "count(*)")), self.one_of(("", " HAVING count(*) > 2"))
+        below = self.source(self.random.choice((0, 0, 1)))
+        subquery = f"(SELECT {value} FROM {below} WHERE {self.one_of(_CONDITIONS)}{having})"
+        if self.random.random() < 0.25:
+            subquery = f"(SELECT v FROM {below} WHERE {self.one_of(_CONDITIONS)} ORDER BY v, k LIMIT 1)"
+        around = self.one_of(("{0}", "{0}", "{0}", "coalesce({0}, 1)", "{0} + 1", "nullif({0}, 1)", "greatest({0}, 2)"))
+        test = f"{self.one_of(('v', 'k', 'coalesce(v, 0)', 'k + v'))} {self.one_of(('=', '=', '<=>', '<>', '<', '>='))} {around.format(subquery)}"
+        if self.random.random() < 0.3:
+            test = self.one_of((f"NOT ({test})", f"{test} OR k = 1", f"{test} AND v > 0", f"{test} IS NULL"))
+        rows = f"SELECT k, v FROM {self.source(self.random.choice((0, 0, 1)))} WHERE {test}"
+        return rows if self.random.random() < 0.7 else f"SELECT k, sum(v) AS s, count(*) AS n, count(v) AS m FROM ({rows}) AS q GROUP BY k"
+
     def joined(self, depth: int) -> str:
         kind = self.one_of(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
         on = (

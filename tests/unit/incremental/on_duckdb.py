@@ -24,6 +24,7 @@ from mvbuild.incremental.bounds import Bounds, bounded, bounds_of, bounds_of_ran
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import call
 from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.delta import KEYS, Cte
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.key_ranges import without_empty
@@ -211,6 +212,8 @@ class OnDuckDB:
             own = {(cte.name, name): bounds_of(cte.relation, name, known) for name in cte.relation.columns}
             known |= {key: found for key, found in own.items() if found is not None}
             parts.append(f'"{cte.name}" AS MATERIALIZED ({self.sql(bounded(pruned(cte.relation), known))})')
+            if self.knowledge == "values" and (cte.name.startswith(KEYS) or cte.name in ("delta", "minus", "net_minus")):
+                known |= self.measured(cte, parts)
         gone = self.sql(change.gone) if change.gone is not None else "SELECT 0 WHERE false"
         parts.append(f"gone_rows(gone_at) AS MATERIALIZED ({gone})")
         after = f"SELECT {columns} FROM storage WHERE rowid NOT IN (SELECT gone_at FROM gone_rows)"
@@ -223,15 +226,28 @@ class OnDuckDB:
         counts = f"SELECT count(*) AS gone, count(DISTINCT gone_at) AS different, {wanted} AS wanted FROM gone_rows"
         return f"WITH {', '.join(parts)} SELECT n.*, q.* FROM ({counts}) AS n LEFT JOIN (SELECT true AS here, a.* FROM ({after}) AS a) AS q ON true"
 
+    @property
+    def knowledge(self) -> str:
+        """What is known of the values of changes: each in turn."""
+        return ("nothing", "values", "ranges")[sum(len(table.new) for table in self.tables) % 3]
+
+    def measured(self, cte: Cte, parts: Sequence[str]) -> dict[tuple[str, str], Bounds]:
+        """The bounds of what a statement computes, as mvbuild asks for them. `parts`: the statements up to it."""
+        done = self.connection.execute(f'WITH {", ".join(parts)} SELECT * FROM "{cte.name}"')
+        kinds, rows = [str(one[1]) for one in done.description or ()], done.fetchall()
+        types = ["struct" if kind.startswith("STRUCT") else _iceberg(kind) for kind in kinds]
+        ranges = (range_of([row[at] for row in rows], type_, with_values=True) for at, type_ in enumerate(types))
+        return {(cte.name, name): bounds_of_range(one) for name, one in zip(cte.relation.columns, ranges, strict=True) if one is not None}
+
     def bounds(self) -> dict[tuple[str, str], Bounds]:
-        """Those of the columns of each change, as mvbuild reads them, for every other case."""
-        if sum(len(table.new) for table in self.tables) % 2:
+        """Those of the columns of each change, as mvbuild reads them."""
+        if self.knowledge == "nothing":
             return {}
         found = {}
         for leaf, table in enumerate(self.tables):
             sources = tuple((name, name) for name in table.columns)
             for scan in (Scan(leaf, sources, "plus"), Scan(leaf, sources, "minus")):
-                ranges = {name: Metadata(self).range(scan, name) for name in table.columns}
+                ranges = {name: Metadata(self).range(scan, name, with_values=self.knowledge == "values") for name in table.columns}
                 found |= {(scan_name(scan), name): bounds_of_range(one) for name, one in ranges.items() if one is not None}
         return found
 
@@ -255,17 +271,12 @@ class Metadata:
 
     of: OnDuckDB
 
-    def range(self, scan: Scan, name: str) -> ValueRange | None:
+    def range(self, scan: Scan, name: str, *, with_values: bool = False) -> ValueRange | None:
         if scan.version not in ("plus", "minus") or scan.leaf == STORAGE:
             return None
         table, source = self.of.tables[scan.leaf], dict(scan.sources)[name]
-        type_ = table.columns[source]
-        if type_ not in ("int", "long", "date", "string") and not type_.startswith("decimal"):
-            return None
         found = [row[list(table.columns).index(source)] for row in (table.plus if scan.version == "plus" else table.minus)]
-        values = [value for value in found if value is not None]
-        low, high = (min(values), max(values)) if values else (None, None)
-        return ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(found))
+        return range_of(found, table.columns[source], with_values=with_values)
 
     def type_of(self, scan: Scan, name: str) -> str | None:
         source = dict(scan.sources).get(name)
@@ -288,6 +299,15 @@ class Metadata:
             if not any(row[at] is not None and range_.low <= row[at] <= range_.high for row in rows):
                 return 0.0
         return 1.0
+
+
+def range_of(found: Sequence[Any], type_: str, *, with_values: bool) -> ValueRange | None:
+    """None for a type without bounds."""
+    if type_ not in ("int", "long", "date", "string") and not type_.startswith("decimal"):
+        return None
+    values = sorted({value for value in found if value is not None})
+    low, high = (values[0], values[-1]) if values else (None, None)
+    return ValueRange(type=type_, low=low, high=high, has_null=None in found, values=tuple(values) if with_values else ())
 
 
 def bag(rows: Sequence[Row]) -> Counter[Row]:

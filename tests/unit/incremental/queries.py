@@ -86,9 +86,11 @@ TIMED = 80_000
 """From this seed on queries have windows of time."""
 MIXED = 90_000
 """From this seed on any operator may be below any other one."""
+COMPARED = 980_000
+"""From this seed on queries compare a column with the value of a subquery."""
 SESSIONED = 990_000
 """From this seed on queries have sessions."""
-KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, SESSIONED)
+KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, COMPARED, SESSIONED)
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 _SHARES = (
@@ -112,6 +114,7 @@ _SHARES = (
     MIXED,
     MIXED,
     MIXED,
+    COMPARED,
 )
 COMMON = ("k", "v")
 """Columns that every table has."""
@@ -133,7 +136,7 @@ def generated(seed: int) -> Generated:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "timestamp"}) for name, schema in schemas.items()}
     if kind == CLOCKED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
-    if kind == MIXED:
+    if kind in (MIXED, COMPARED):
         schemas = {name: replace(schema, columns={**schema.columns, "k": "int", "v": "int"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
     maker.turned = random.Random(seed + 5)
@@ -151,6 +154,7 @@ def generated(seed: int) -> Generated:
         TIMED: maker.of_time_window,
         SESSIONED: maker.of_sessions,
         MIXED: lambda: Mixed(random_, list(schemas), maker.operators).query(),
+        COMPARED: lambda: Mixed(random_, list(schemas), maker.operators).compared(),
     }
     if kind in of_kind:
         query = of_kind[kind]()

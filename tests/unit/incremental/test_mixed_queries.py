@@ -12,7 +12,7 @@ import pytest
 from unit.incremental.on_cuts import through_cuts
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import ACCEPTED, seen
-from unit.incremental.queries import MIXED, generated
+from unit.incremental.queries import COMPARED, MIXED, generated
 
 pytestmark = pytest.mark.proof
 
@@ -28,6 +28,15 @@ def test_every_strategy_is_right_and_taken_often() -> None:
     assert taken["full-diff"] > CASES * 0.8
     assert min(taken["affected-keys"], taken["bag"]) > CASES * 0.2
     assert taken["merge"] > CASES * 0.05
+
+
+def test_what_is_compared_with_the_value_of_a_subquery() -> None:
+    connection, taken = connected(), 0
+    for seed in range(COMPARED, COMPARED + CASES):
+        found = seen(generated(seed), connection)
+        assert not found.wrong, found.wrong[0]
+        taken += found.codes.get("bag") == ACCEPTED
+    assert taken > CASES * 0.2
 
 
 def test_through_auxiliary_views() -> None:

@@ -33,16 +33,19 @@ from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.strategies import STRATEGIES, affected_keys, merge
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import seen
-from unit.incremental.queries import LATER, MIXED, Generated, generated
+from unit.incremental.queries import COMPARED, LATER, MIXED, Generated, generated
 
 pytestmark = pytest.mark.proof
 
-SEEDS = range(2500)
-LATER_SEEDS = range(LATER + 1, LATER + 2500, 2)
 MOST = 400
 """Cases that are tried for each fault."""
+SEEDS = range(2500)
+LATER_SEEDS = range(LATER + 1, LATER + 2500, 2)
+COMPARED_SEEDS = range(COMPARED, COMPARED + MOST)
 
 CAUGHT_BY: Mapping[str, int] = {
+    "null_is_looked_up_among_the_values_of_a_change": COMPARED + 315,
+    "a_function_of_no_row_is_no_row": COMPARED + 87,
     "a_value_that_moved_is_forgotten": MIXED + 187,
     "rows_with_the_earlier_value_stay": MIXED + 187,
     "the_earlier_value_is_the_new_one": MIXED + 187,
@@ -135,7 +138,9 @@ def _case(seed: int) -> Generated:
 def _to_try(fault: Fault) -> Iterator[Generated]:
     if fault.name in CAUGHT_BY:
         yield _case(CAUGHT_BY[fault.name])
-    others = (case for case in map(_case, chain(SEEDS, LATER_SEEDS)) if not fault.operators or fault.operators & case.operators)
+    others = (
+        case for case in map(_case, chain(SEEDS, LATER_SEEDS, COMPARED_SEEDS)) if not fault.operators or fault.operators & case.operators
+    )
     yield from islice(others, MOST)
 
 
@@ -595,6 +600,22 @@ def a_computed_value_stays_what_it_was(patch: Patch) -> None:
         return replace(true(self, output, *args), update=exp.column(output, merge.TARGET, quoted=True))
 
     around(patch, merge._Plan, "computed", computed)
+
+
+@planted("compared value")
+def null_is_looked_up_among_the_values_of_a_change(patch: Patch) -> None:
+    """`<=>` with the value of a subquery is followed like `=`."""
+
+    def is_join(true: Callable[..., bool], on: exp.Expr, *args: Any) -> bool:
+        return true(exp.EQ(this=on.this, expression=on.expression) if isinstance(on, exp.NullSafeEQ) else on, *args)
+
+    around(patch, subqueries, "_is_join", is_join)
+
+
+@planted("compared value")
+def a_function_of_no_row_is_no_row(patch: Patch) -> None:
+    """`v = coalesce((SELECT ...), 1)` is followed like `v = (SELECT ...)`."""
+    around(patch, subqueries, "_is_join", lambda true, on, *args: isinstance(on, exp.EQ) or true(on, *args))
 
 
 @planted("correlated scalar subquery")

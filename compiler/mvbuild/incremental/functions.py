@@ -39,7 +39,7 @@ _SCALAR_NAMES = frozenset(
     Tanh TimeStrToTime TimestampTrunc TimeToStr ToChar Translate Trim Trunc TryCast TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp
     Unhex UnixToTime UnixToTimeStr Upper Var Week WeekOfYear Year PropertyEQ Tuple AddMonths LastDay MonthsBetween NextDay ToNumber
     Initcap Ascii Sha1 Bin Unicode DateFromParts MakeInterval TimestampFromParts ArraySum ArraysZip SortArray ArrayToString
-    MapFromArrays Kwarg""".split()
+    MapFromArrays VarMap HexString Kwarg""".split()
 )
 _SCALAR_TYPES: tuple[type[exp.Expr], ...] = tuple(
     found for name in sorted(_SCALAR_NAMES) if isinstance(found := getattr(exp, name, None), type) and issubclass(found, exp.Expr)

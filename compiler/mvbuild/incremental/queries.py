@@ -30,6 +30,7 @@ from mvbuild.incremental.select_parts import SelectParts
 from mvbuild.incremental.subqueries import where
 from mvbuild.incremental.syntax import aggregates_in, require, require_join_hints, unsupported, with_windows
 from mvbuild.incremental.time_windows import with_time_window
+from mvbuild.lineage.expression_type import generated_names
 from mvbuild.lineage.types import common
 
 _OF_SELECT = set("expressions from_ joins laterals where group having qualify distinct order limit offset with_ hint windows".split())
@@ -194,7 +195,7 @@ def _select(building: Building, tree: exp.Select, scope: Scope) -> Block:
     relation = where(building, relation, condition.this if condition else None, inner)
     relation, inner, tree, session = with_time_window(building, relation, inner, tree)
     relation, tree = _generated(building, relation, inner, tree)
-    selected = selected_columns(tree, inner)
+    selected = selected_columns(tree, inner, building.types)
     relation, values = SelectParts(building, inner, tree, session).compute(relation, selected)
     items: list[Item] = []
     columns = []
@@ -220,10 +221,11 @@ def _generated(building: Building, relation: Relation, scope: Scope, tree: exp.S
         raise unsupported(found[0])
     one = found[0]
     aliases = one.expressions if isinstance(one, exp.Aliases) else [one.args["alias"]] if isinstance(one, exp.Alias) else []
-    names = [alias.name for alias in aliases]
+    generator = one.this if aliases else one
+    names = tuple(alias.name for alias in aliases) or generated_names(resolved(generator, scope), building.types)
     if not names:
         raise Refused("unsupported-operator", "the columns of a generator in SELECT need names", one)
-    relation, columns = exploded(building, relation, scope, one.this, names, outer=False)
+    relation, columns = exploded(building, relation, scope, generator, names, outer=False)
     made = tree.copy()
     expressions = [
         part

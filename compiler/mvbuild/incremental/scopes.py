@@ -15,7 +15,9 @@ from mvbuild.incremental.algebra import Relation, column
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.syntax import require, unsupported
 from mvbuild.lineage import scopes as lineage
+from mvbuild.lineage.expression_type import Types, type_of
 from mvbuild.lineage.scopes import Meaning, Source, Tables, meaning, star
+from mvbuild.lineage.types import Struct
 from mvbuild.lineage.values import Attribute, Output, Value
 from mvbuild.lineage.values import Relation as Columns
 
@@ -146,22 +148,26 @@ def refers_out(part: exp.Expr, scope: Scope) -> bool:
     return False
 
 
-def selected_columns(select: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
-    """(name, value as written) of the columns of SELECT, with stars expanded."""
+def selected_columns(select: exp.Select, scope: Scope, types: Types) -> list[tuple[str, exp.Expr]]:
+    """(name, value as written) of the columns of SELECT, with stars expanded. `types`: of the columns of the tree."""
     found: list[tuple[str, exp.Expr]] = []
     for one in select.expressions:
         if isinstance(one, exp.Star) or (isinstance(one, exp.Column) and isinstance(one.this, exp.Star)):
-            found.extend(_starred(scope, one))
+            found.extend(_starred(scope, one, types))
         else:
             found.append((one.alias_or_name, one.unalias()))
     return found
 
 
-def _starred(scope: Scope, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
-    """The columns of `*`, `alias.*` or `* EXCEPT (...)`. `node`: the star, or a column whose name is one."""
+def _starred(scope: Scope, node: exp.Expr, types: Types) -> list[tuple[str, exp.Expr]]:
+    """The columns of `*`, `alias.*` or `* EXCEPT (...)`, or the fields of a struct. `node`: the star, or a column whose name is one."""
     written = node.this if isinstance(node, exp.Column) else node
     require(written, {"except_"}, "unsupported-operator")
-    found = star(scope.tables, tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ())
+    qualifier = tuple(node.parts[:-1]) if isinstance(node, exp.Column) else ()
+    found = star(scope.tables, tuple(part.name for part in qualifier))
+    if found is None and not written.args.get("except_"):
+        names = zip(("this", "table", "db", "catalog"), reversed(qualifier), strict=False)
+        return _fields(exp.Column(**{key: name.copy() for key, name in names}), scope, types)
     chosen = list(found.columns) if found is not None else []
     if not chosen:
         raise Refused("unsupported-operator", "the columns of a star are unknown", node)
@@ -171,6 +177,15 @@ def _starred(scope: Scope, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
             raise unsupported(excepted)
         chosen = left
     return [(one.name or "", as_written(value_of(one))) for one in chosen]
+
+
+def _fields(node: exp.Column, scope: Scope, types: Types) -> list[tuple[str, exp.Expr]]:
+    """The fields of a column with structs."""
+    value = column_of(node, scope)
+    type_ = type_of(value, types)
+    if not isinstance(type_, Struct):
+        raise Refused("unsupported-operator", "the columns of a star are unknown", node)
+    return [(name, as_written(field_of(value.copy(), [name]))) for name, _ in type_.fields]
 
 
 def _is(one: Output, excepted: exp.Expr, scope: Scope) -> bool:

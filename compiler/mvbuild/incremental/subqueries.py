@@ -159,7 +159,7 @@ def correlated(building: Building, select: exp.Select, scope: Scope, *, with_col
     for part in conditions:
         require_scalar(part)
     values = []
-    for name, written in selected_columns(bare, made) if with_columns else ():
+    for name, written in selected_columns(bare, made, building.types) if with_columns else ():
         value = resolved(written, made)
         require_scalar(value)
         if not isinstance(value, exp.Column):

@@ -35,6 +35,11 @@ def generated_types(generator: exp.Expr, names: Sequence[str], columns: Types) -
     return tuple(c.value.type for c in found) if len(found) == len(names) else (None,) * len(names)
 
 
+def generated_names(generator: exp.Expr, columns: Types) -> tuple[str, ...]:
+    """The names that Spark gives to what a generator without aliases makes; empty if only Spark knows them."""
+    return tuple(c.name or "" for c in generated(generator, (), _scope(generator, columns), _binding()).columns)
+
+
 def _scope(node: exp.Expr, columns: Types) -> Scope:
     names = dict.fromkeys(found.name for found in node.find_all(exp.Column))
     known = tuple(Output(name, Value(columns[name])) for name in names if columns.get(name) is not None)

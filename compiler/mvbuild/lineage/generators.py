@@ -15,8 +15,9 @@ from mvbuild.lineage.values import Relation, Value, attributes, joined
 
 _EXPLODES = ("explode", "explodeouter", "_explodeouter", "explode_outer()")
 _POSITIONS = ("posexplode", "posexplodeouter", "_posexplodeouter", "posexplode_outer()")
-_INLINES = ("inline", "inlineouter", "_inlineouter", "inline_outer()")
-_OTHERS = ("stack", "json_tuple()", "variant_explode()", "variant_explode_outer()")
+_INLINES = ("inline", "inline()", "inlineouter", "_inlineouter", "inline_outer()")
+_STACKS = ("stack", "stack()")
+_OTHERS = (*_STACKS, "json_tuple()", "variant_explode()", "variant_explode_outer()")
 
 GeneratedColumns = list[tuple["str | None", "Type | None"]]
 
@@ -34,7 +35,7 @@ def generated(node: exp.Expr, names: Sequence[str], scope: Scope, binding: Bindi
         made = [(name, None) for name in names]
     if not made:
         return Relation((), (None,), given.bases)
-    values = _stacked(node, arguments, len(made)) if name_of(node) == "stack" else [given] * len(made)
+    values = _stacked(node, arguments, len(made)) if name_of(node) in _STACKS else [given] * len(made)
     columns = attributes((names[i] if names else name, values[i].typed(type_), None) for i, (name, type_) in enumerate(made))
     return Relation(tuple(columns), (), given.bases)
 
@@ -54,8 +55,8 @@ def _columns(node: exp.Expr, types: Sequence[Type | None], names: int) -> Genera
         return [(f"c{i}", "string") for i in range(len(types) - 1)]
     if name.startswith("variant_explode"):
         return [("pos", "int"), ("key", "string"), ("value", "variant")]
-    if name == "stack" and isinstance(node.this, exp.Literal) and node.this.is_int and int(node.this.name) > 0:
-        return [(f"col{i}", None) for i in range(-(-(len(types) - 1) // int(node.this.name)))]
+    if name in _STACKS and (rows := _stack_height(node)):
+        return [(f"col{i}", None) for i in range(-(-(len(types) - 1) // rows))]
     return [("id", "bigint")] if name == "range()" else None
 
 
@@ -67,8 +68,14 @@ def _exploded(type_: Type | None, names: int) -> GeneratedColumns | None:
     return [("col", None)] * names if names in (1, 2) and type_ is None else None
 
 
+def _stack_height(node: exp.Expr) -> int:
+    """How many rows stack() makes; 0 if that is not a plain number."""
+    number = next(node.iter_expressions(), None)
+    return int(number.name) if isinstance(number, exp.Literal) and number.is_int else 0
+
+
 def _stacked(node: exp.Expr, arguments: Sequence[Value], width: int) -> list[Value]:
     """The values of a row follow each other, so every `width`-th argument belongs to the same column."""
-    if not isinstance(node.this, exp.Literal):
+    if not _stack_height(node):
         return [joined(arguments)] * width
     return [joined(arguments[1 + i :: width]) for i in range(width)]

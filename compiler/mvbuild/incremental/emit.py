@@ -287,6 +287,9 @@ def _select(items: Sequence[exp.Expr], source: exp.Expr | None, **clauses: objec
 
 
 def _named(value: exp.Expr, name: str) -> exp.Expr:
+    """Without an alias if it has the name: Spark computes a column with an alias below a window function, beside the one without."""
+    if isinstance(value, exp.Column) and value.name == name:
+        return value
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 

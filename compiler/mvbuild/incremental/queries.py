@@ -15,6 +15,7 @@ from mvbuild.incremental.algebra import (
     Relation,
     SetOperation,
     Union,
+    Window,
     column,
     has_one_row,
     projected,
@@ -199,8 +200,10 @@ def _select(building: Building, tree: exp.Select, scope: Scope) -> Block:
     relation, values = SelectParts(building, inner, tree, session).compute(relation, selected)
     items: list[Item] = []
     columns = []
-    for (name, _), value in zip(selected, values, strict=True):
-        if isinstance(value, exp.Column) and value.name not in [i.name for i in items]:
+    for (name, written), value in zip(selected, values, strict=True):
+        # Spark computes an alias beside a window function below it.
+        is_renamed = isinstance(relation, Window) and isinstance(written, exp.Column) and isinstance(written.parent, exp.Alias)
+        if isinstance(value, exp.Column) and not is_renamed and value.name not in [i.name for i in items]:
             unique = value.name
         else:
             unique = building.computed(name, value)

@@ -8,7 +8,23 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Item, Limit, Project, Ref, Relation, Sessions, Window, names_in, walk
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Item,
+    Join,
+    Limit,
+    Project,
+    Ref,
+    Relation,
+    Scalar,
+    Sessions,
+    SetOperation,
+    Window,
+    names_in,
+    walk,
+)
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.kinds import Types, kind_of
 from mvbuild.incremental.reasons import Refused
@@ -50,8 +66,10 @@ def is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
     if isinstance(relation, Limit):
         return relation.limit or relation.offset
     items: list[Item] = []
-    if isinstance(relation, Aggregate | Sessions | Window):
+    if isinstance(relation, Aggregate | Sessions):
         items = list(relation.values)
+    if isinstance(relation, Window):
+        items = [item for item in relation.values if not _has_one_order(item.expression, relation.child)]
     for item in items:
         for node in item.expression.walk():
             if is_ordered_aggregate(node) or isinstance(node, POSITIONS) or _counts_rows(node):
@@ -59,6 +77,27 @@ def is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
             if isinstance(node, SUMS) and kind_of(_argument(node), types) not in ("integer", "decimal"):
                 return node
     return None
+
+
+def _has_one_order(window: exp.Expr, rows: Relation) -> bool:
+    """Whether no two rows of a partition are equal for ORDER BY of a window function."""
+    order = window.args.get("order")
+    parts = [*(window.args.get("partition_by") or ()), *((one.this for one in order.expressions) if order is not None else ())]
+    return are_different(rows, frozenset(part.name for part in parts if isinstance(part, exp.Column)))
+
+
+def are_different(relation: Relation, names: frozenset[str]) -> bool:
+    """Whether no two rows have the same values in these columns, whatever is in its tables."""
+    if isinstance(relation, Aggregate):
+        return names >= {item.name for item in relation.keys}
+    if isinstance(relation, Distinct) or (isinstance(relation, SetOperation) and not relation.all):
+        return names >= {*relation.columns}
+    if type(relation) is Project:
+        below = (item.expression.name for item in relation.items if item.name in names and isinstance(item.expression, exp.Column))
+        return are_different(relation.child, frozenset(below))
+    if isinstance(relation, Filter | Scalar | Window) or (isinstance(relation, Join) and relation.kind in ("semi", "anti", "mark")):
+        return are_different(relation.children[0], names)
+    return False
 
 
 def _counts_rows(node: exp.Expr) -> bool:

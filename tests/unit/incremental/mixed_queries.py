@@ -223,6 +223,35 @@ class Mixed:
         rows = f"SELECT k, v FROM {self.source(self.random.choice((0, 0, 1)))} WHERE {test}"
         return rows if self.random.random() < 0.7 else f"SELECT k, sum(v) AS s, count(*) AS n, count(v) AS m FROM ({rows}) AS q GROUP BY k"
 
+    def positions(self) -> str:
+        """Window functions that depend on the order of rows, over rows of which few or none are equal for ORDER BY."""
+        self.operators.add("positions")
+        source = self.source(self.random.choice((0, 0, 1)))
+        if self.random.random() < 0.5:
+            sides = [self.source(0).rpartition(" AS ")[0] for _ in range(2)]
+            source = f"(SELECT l.k, l.v FROM {sides[0]} AS l JOIN {sides[1]} AS r ON l.k = r.k) AS j"
+        below = self.one_of(
+            (
+                f"SELECT k, v, 1 AS a FROM {source}",
+                f"SELECT k, v, count(*) AS a FROM {source} GROUP BY k, v",
+                f"SELECT k, v, count(*) AS a FROM {source} GROUP BY k, v HAVING count(*) > 1",
+                f"SELECT k, max(v) AS v, count(*) AS a FROM {source} GROUP BY k",
+                f"SELECT DISTINCT k, v, v + 1 AS a FROM {source}",
+                f"SELECT k, v, 1 AS a FROM {source} INTERSECT SELECT k, v, 1 AS a FROM {self.source(0)}",
+            )
+        )
+        partition, order = self.one_of_pairs(
+            (("k", "v"), ("v", "k"), ("a", "k, v"), ("a", "v DESC, k"), ("k", "v, a"), ("a", "k"), ("k", "a"), ("v", "a"))
+        )
+        function = self.one_of(("lag(v)", "lead(k)", "row_number()", "first_value(a)", "sum(a)", "ntile(2)", "sum(CAST(a AS DOUBLE))"))
+        frame = "" if "(v)" in function or "(k)" in function or "()" in function or "ntile" in function else " ROWS 1 PRECEDING"
+        rows = f"SELECT k, v, {function} OVER (PARTITION BY {partition} ORDER BY {order}{frame}) AS x FROM ({below}) AS b"
+        if self.random.random() < 0.4:
+            return rows
+        if self.random.random() < 0.3:
+            return f"SELECT k, v FROM ({rows}) AS r WHERE x = 1"
+        return f"SELECT {self.one_of(('k', 'v', 'x'))} AS g, count(*) AS n, sum(x) AS s, count(x) AS m FROM ({rows}) AS r GROUP BY 1"
+
     def joined(self, depth: int) -> str:
         kind = self.one_of(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
         on = (

@@ -86,11 +86,13 @@ TIMED = 80_000
 """From this seed on queries have windows of time."""
 MIXED = 90_000
 """From this seed on any operator may be below any other one."""
+POSITIONED = 970_000
+"""From this seed on queries have window functions that depend on the order of rows, over groups."""
 COMPARED = 980_000
 """From this seed on queries compare a column with the value of a subquery."""
 SESSIONED = 990_000
 """From this seed on queries have sessions."""
-KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, COMPARED, SESSIONED)
+KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, POSITIONED, COMPARED, SESSIONED)
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 _SHARES = (
@@ -114,6 +116,7 @@ _SHARES = (
     MIXED,
     MIXED,
     MIXED,
+    POSITIONED,
     COMPARED,
 )
 COMMON = ("k", "v")
@@ -136,7 +139,7 @@ def generated(seed: int) -> Generated:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "timestamp"}) for name, schema in schemas.items()}
     if kind == CLOCKED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
-    if kind in (MIXED, COMPARED):
+    if kind in (MIXED, POSITIONED, COMPARED):
         schemas = {name: replace(schema, columns={**schema.columns, "k": "int", "v": "int"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
     maker.turned = random.Random(seed + 5)
@@ -154,6 +157,7 @@ def generated(seed: int) -> Generated:
         TIMED: maker.of_time_window,
         SESSIONED: maker.of_sessions,
         MIXED: lambda: Mixed(random_, list(schemas), maker.operators).query(),
+        POSITIONED: lambda: Mixed(random_, list(schemas), maker.operators).positions(),
         COMPARED: lambda: Mixed(random_, list(schemas), maker.operators).compared(),
     }
     if kind in of_kind:

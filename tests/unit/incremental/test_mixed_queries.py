@@ -12,7 +12,7 @@ import pytest
 from unit.incremental.on_cuts import through_cuts
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import ACCEPTED, seen
-from unit.incremental.queries import COMPARED, MIXED, generated
+from unit.incremental.queries import COMPARED, MIXED, POSITIONED, generated
 
 pytestmark = pytest.mark.proof
 
@@ -30,9 +30,10 @@ def test_every_strategy_is_right_and_taken_often() -> None:
     assert taken["merge"] > CASES * 0.05
 
 
-def test_what_is_compared_with_the_value_of_a_subquery() -> None:
+@pytest.mark.parametrize("first", [COMPARED, POSITIONED], ids=["the value of a subquery", "positions"])
+def test_kinds_of_their_own(first: int) -> None:
     connection, taken = connected(), 0
-    for seed in range(COMPARED, COMPARED + CASES):
+    for seed in range(first, first + CASES):
         found = seen(generated(seed), connection)
         assert not found.wrong, found.wrong[0]
         taken += found.codes.get("bag") == ACCEPTED

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import alike, delta, push_filters, queries, restrict, select_parts, statements, stored_rows, subqueries
+from mvbuild.incremental import alike, delta, push_filters, queries, restrict, row_order, select_parts, statements, stored_rows, subqueries
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
@@ -33,7 +33,7 @@ from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.strategies import STRATEGIES, affected_keys, merge
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import seen
-from unit.incremental.queries import COMPARED, LATER, MIXED, Generated, generated
+from unit.incremental.queries import COMPARED, LATER, MIXED, POSITIONED, Generated, generated
 
 pytestmark = pytest.mark.proof
 
@@ -42,10 +42,12 @@ MOST = 400
 SEEDS = range(2500)
 LATER_SEEDS = range(LATER + 1, LATER + 2500, 2)
 COMPARED_SEEDS = range(COMPARED, COMPARED + MOST)
+POSITIONED_SEEDS = range(POSITIONED, POSITIONED + MOST)
 
 CAUGHT_BY: Mapping[str, int] = {
     "null_is_looked_up_among_the_values_of_a_change": COMPARED + 315,
     "a_function_of_no_row_is_no_row": COMPARED + 87,
+    "rows_that_are_equal_for_a_window_have_an_order": POSITIONED + 4,
     "a_value_that_moved_is_forgotten": MIXED + 187,
     "rows_with_the_earlier_value_stay": MIXED + 187,
     "the_earlier_value_is_the_new_one": MIXED + 187,
@@ -139,7 +141,9 @@ def _to_try(fault: Fault) -> Iterator[Generated]:
     if fault.name in CAUGHT_BY:
         yield _case(CAUGHT_BY[fault.name])
     others = (
-        case for case in map(_case, chain(SEEDS, LATER_SEEDS, COMPARED_SEEDS)) if not fault.operators or fault.operators & case.operators
+        case
+        for case in map(_case, chain(SEEDS, LATER_SEEDS, COMPARED_SEEDS, POSITIONED_SEEDS))
+        if not fault.operators or fault.operators & case.operators
     )
     yield from islice(others, MOST)
 
@@ -661,6 +665,11 @@ def what_is_equal_after_a_cast_is_the_same(patch: Patch) -> None:
 @planted("set operation of unlike types")
 def each_part_of_a_union_has_its_own_type(patch: Patch) -> None:
     around(patch, alike._Marking, "_combined", lambda true, self, relation, types: (relation, true(self, relation, types)[1]))
+
+
+@planted("positions")
+def rows_that_are_equal_for_a_window_have_an_order(patch: Patch) -> None:
+    patch.setattr(row_order, "_has_one_order", lambda window, rows: window.args.get("order") is not None)
 
 
 @planted("order of rows")

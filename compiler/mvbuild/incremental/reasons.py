@@ -98,7 +98,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "round-trip-unproven": (
         "Spark did not prove that the rewritten query is equivalent to yours.",
-        "Simplify the expression; the debug log shows the difference.",
+        "Write the expression in another way, and please report the query.",
     ),
     "no-aggregate": ("The query does not end in GROUP BY with aggregates.", "Nothing to do: other strategies cover such queries."),
     "no-limit": ("The query does not end in ORDER BY with LIMIT.", "Nothing to do: other strategies cover such queries."),

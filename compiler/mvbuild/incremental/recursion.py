@@ -23,11 +23,13 @@ def recursion(building: Building, clause: exp.With) -> Block:
         raise unsupported(clause)
     require(union, {"this", "expression", "distinct"}, "unsupported-operator")
     anchor, step = union.this.unnest(), union.expression.unnest()
+    if any(table.name.lower() != cte.alias.lower() for table in union.find_all(exp.Table)):
+        raise Refused("unsupported-operator", "WITH RECURSIVE over a table is not refreshed incrementally", clause)
     _require_plain(anchor, {"expressions"})
     _require_plain(step, {"expressions", "from_", "where"})
     source = step.args.get("from_")
-    if source is None or not isinstance(source.this, exp.Table) or source.this.name.lower() != cte.alias.lower():
-        raise Refused("unsupported-operator", "WITH RECURSIVE over a table is not refreshed incrementally", clause)
+    if source is None or not isinstance(source.this, exp.Table):
+        raise unsupported(step)
     require(source.this, {"this", "alias"}, "unsupported-operator")
     alias = cte.args["alias"]
     names = [one.name for one in alias.columns] or [one.alias_or_name for one in anchor.expressions]

@@ -150,7 +150,9 @@ def correlated(building: Building, select: exp.Select, scope: Scope, *, with_col
     if not outer:
         return building.query(building, bare, scope.below), []
     if bare.args.get("group") or bare.args.get("having") or bare.args.get("limit") or aggregates_in(bare):
-        raise Refused("unsupported-operator", "a correlated subquery with an aggregate in EXISTS, IN or LATERAL", select)
+        raise Refused(
+            "unsupported-operator", "a correlated subquery with GROUP BY, LIMIT or an aggregate, in EXISTS, IN or LATERAL", select
+        )
     require(bare, {"expressions", "from_", "joins", "laterals", "where", "distinct", "order"}, "unsupported-operator")
     # The columns that the conditions need are known only once the tables have names: all are kept, and Spark omits the others.
     relation, made = from_clause(building, bare, scope.below)
@@ -232,7 +234,7 @@ def _require_no_null(building: Building, made: Relation, test: exp.In) -> None:
     assert isinstance(made, Join)
     known = never_null(made.left, frozenset(building.required)) | never_null(made.right, frozenset(building.required))
     if not all(side.unnest().name in known for part in conjuncts(made.on) for side in (part.this, part.expression)):
-        raise Refused("unsupported-operator", "IN with a subquery as a value, which may be NULL", test)
+        raise Refused("unsupported-operator", "IN with a subquery as a value, whose columns may be NULL (EXISTS can be followed)", test)
 
 
 def _marked(building: Building, relation: Relation, found: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:

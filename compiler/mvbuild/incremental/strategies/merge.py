@@ -216,11 +216,11 @@ class _Plan:
             return self._sum(expression, argument, output, name)
         if isinstance(function, exp.Avg):
             return self._avg(argument, output)
-        if self.has_minus:
-            raise Refused("deletes-need-count", f"{expression.sql('spark')} alone cannot follow deletes", expression)
         combine = _COMBINED.get(type(function))
         if combine is None:
             raise Refused("not-mergeable", f"{expression.sql('spark')} cannot be updated from its old value", expression)
+        if self.has_minus:
+            raise Refused("rows-removed", f"{expression.sql('spark')} cannot follow deletes from its old value", expression)
         return _Merged(_either(t, d, combine(t, d)), d)
 
     def _sum(self, expression: exp.Expr, argument: exp.Expr | None, output: str, name: str) -> _Merged:

@@ -26,7 +26,7 @@ from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.sizes import READ_ONCE, Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, difference
 from mvbuild.incremental.stored_rows import Stored
-from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT, STRATEGIES, WORTH
+from mvbuild.incremental.strategies import COMPLETE, FULL, MAY_FALL_SHORT, STRATEGIES, WORTH
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
@@ -198,14 +198,16 @@ class _Choosing:
         return rewrite, change, cost_of(rewrite, change, self.shape.root, known, is_proven=is_proven)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Cost]], against: list[Considered], full: Cost) -> StrategyChoice:
-        best = min(possible, key=lambda name: possible[name][2].share_of(full), default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
+        # Whatever it costs: to compute everything is the last resort.
+        partial = [name for name in possible if name not in COMPLETE] if tolerant else []
+        best = min(partial or possible, key=lambda name: possible[name][2].share_of(full), default=None)
         chosen = best if best and (tolerant or possible[best][2].share_of(full) < CHEAPER) else None
         if chosen is None:
             chosen = next((name for name in possible if name in WORTH and possible[name][2].share_of(full) <= WORTH[name]), None)
         for name, (_, _, work) in possible.items():
             if name != chosen:
-                code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", _not_cheaper(work, full))
+                code, message = ("dearer", f"{best} is {_better(best, name)}") if chosen else ("not-cheaper", _not_cheaper(work, full))
                 against.append(Considered(strategy=name, code=code, message=message, work=work))
         order = [*STRATEGIES, FULL]
         if chosen is None:
@@ -288,6 +290,10 @@ def _is_read_once(rewrite: Rewrite, known: Sizes) -> Callable[[Join], bool]:
     for cte in rewrite.ctes:
         ranges.cte(cte.name, cte.relation)
     return lambda semi: known.is_large(semi.left) and ranges.rows_with_keys(semi) <= READ_ONCE
+
+
+def _better(best: str | None, other: str) -> str:
+    return "incremental" if other in COMPLETE and best not in COMPLETE else "cheaper"
 
 
 def _not_cheaper(work: Cost, full: Cost) -> str:

@@ -50,9 +50,9 @@ def test_a_bag_by_value_reads_no_storage_and_is_one_statement() -> None:
     assert by_value(STRATEGIES["affected-keys"](case(GROUPED))) is None
 
 
-def chosen(full: float, **others: float) -> str:
+def chosen(full: float, policy: str = "auto", **others: float) -> str:
     """By seconds alone."""
-    anything: Any = SimpleNamespace(policy="auto")
+    anything: Any = SimpleNamespace(policy=policy)
     costs = {name.replace("_", "-"): Cost(bytes=0, rows=0, work=spent) for name, spent in others.items()}
     weighed = _Choosing(question=anything, storage=anything, given=anything, shape=anything, changes={})._weighed
     made: Any = {name: (None, None, cost) for name, cost in costs.items()}
@@ -67,6 +67,12 @@ def test_only_what_is_clearly_cheaper_is_chosen() -> None:
 def test_a_full_diff_may_cost_more_for_the_mvs_that_read_this_one() -> None:
     assert chosen(10, merge=9, full_diff=14) == "full-diff"
     assert chosen(10, merge=9, full_diff=16) == "full"
+
+
+@pytest.mark.parametrize("policy", ["incremental", "incremental_strict"])
+def test_everything_is_computed_only_if_nothing_else_is_right(policy: str) -> None:
+    assert chosen(1, policy, affected_keys=9, bag=8, full_diff=2) == "bag"
+    assert chosen(1, policy, full_diff=2) == "full-diff"
 
 
 def past(strategy: str, seconds: float | None, expected: float | None, views: int = 0, reason: str = "") -> Any:

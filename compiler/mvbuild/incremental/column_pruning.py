@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+
+from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
     Explode,
     Filter,
+    Item,
     Join,
     Limit,
     OneRow,
@@ -45,6 +48,8 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
         return replace(relation, child=pruned(relation.child))
     if isinstance(relation, Project):
         items = tuple(i for i in relation.items if i.name in needed) or relation.items[:1]
+        if isinstance(relation.child, Window):
+            items = _beside_windows(relation, items, relation.child)
         return replace(relation, child=pruned(relation.child, _names(i.expression for i in items)), items=items)
     if isinstance(relation, Filter):
         return Filter(pruned(relation.child, needed | names_in(relation.predicate)), relation.predicate)
@@ -78,6 +83,13 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
 
 def _names(expressions: Iterable) -> frozenset[str]:  # type: ignore[type-arg]
     return frozenset().union(*(names_in(e) for e in expressions))
+
+
+def _beside_windows(project: Project, chosen: Sequence[Item], window: Window) -> tuple[Item, ...]:
+    """With the columns that the window functions read anyway: Spark keeps them below a window in the order in which SELECT has them."""
+    asked = _names(item.expression for item in chosen)
+    read = _names(item.expression for item in window.values if item.name in asked)
+    return tuple(i for i in project.items if i in chosen or (isinstance(i.expression, exp.Column) and i.expression.name in read))
 
 
 def _union(relation: Union, needed: frozenset[str]) -> Relation:

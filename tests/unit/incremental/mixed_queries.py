@@ -238,6 +238,7 @@ class Mixed:
                 f"SELECT k, max(v) AS v, count(*) AS a FROM {source} GROUP BY k",
                 f"SELECT DISTINCT k, v, v + 1 AS a FROM {source}",
                 f"SELECT k, v, 1 AS a FROM {source} INTERSECT SELECT k, v, 1 AS a FROM {self.source(0)}",
+                f"SELECT k, v, 1 AS a FROM {source} UNION ALL SELECT k, v, 2 FROM {self.source(0)}",
             )
         )
         partition, order = self.one_of_pairs(

@@ -47,7 +47,7 @@ POSITIONED_SEEDS = range(POSITIONED, POSITIONED + MOST)
 CAUGHT_BY: Mapping[str, int] = {
     "null_is_looked_up_among_the_values_of_a_change": COMPARED + 315,
     "a_function_of_no_row_is_no_row": COMPARED + 87,
-    "rows_that_are_equal_for_a_window_have_an_order": POSITIONED + 4,
+    "rows_that_are_equal_for_a_window_have_an_order": POSITIONED + 9,
     "a_value_that_moved_is_forgotten": MIXED + 187,
     "rows_with_the_earlier_value_stay": MIXED + 187,
     "the_earlier_value_is_the_new_one": MIXED + 187,

@@ -48,7 +48,7 @@ def command(options: Options, mv: str, output: str) -> int:
 def explanation_text(found: Explanation) -> str:
     """Paragraphs with titles."""
     given: set[tuple[str, str]] = set()
-    blocks = [_head(found), ["Query", *_tree(found)], ["Changes since the last refresh", *map(_table_line, found.tables)]]
+    blocks = [_head(found), ["Query", *_tree(found)], *_last(found), ["Changes since the last refresh", *map(_table_line, found.tables)]]
     if found.kept:
         from mvbuild.cli.auxiliary_views import views_trees
 
@@ -71,6 +71,7 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
     """The explanation as JSON."""
     from mvbuild.artifacts.run_results import reason_object
     from mvbuild.cli.auxiliary_views import views_object
+    from mvbuild.cli.history import past_object
     from mvbuild.cli.plan import choice_object
     from mvbuild.diagnostics.render import location
 
@@ -82,6 +83,7 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
         "action": found.step.action,
         "error": found.step.diagnostic.message if found.step.diagnostic else None,
         "query": [{"depth": one.depth, "operator": one.text} for one in found.tree],
+        "last_refresh": past_object(found.last) if found.last else None,
         "unsupported": {"message": found.untold[0], "at": location(found.untold[1])} if found.untold else None,
         "tables": [_table_object(one) for one in found.tables],
         **choice_object(found.step.strategy, found.choice),
@@ -102,6 +104,21 @@ def _head(found: Explanation) -> list[str]:
     if found.step.diagnostic:
         lines.append(f"    error: {found.step.diagnostic.message}")
     return lines
+
+
+def _last(found: Explanation) -> Iterator[list[str]]:
+    """How the current rows were computed: an estimate of the next refresh does not know what Spark refused in the last one."""
+    from mvbuild.cli.history import how, took
+    from mvbuild.incremental.reasons import CODES
+    from mvbuild.serve.words import utc
+
+    if found.last is None:
+        return
+    details = (how(found.last), f"at {utc(found.last.at_ms)}", took(found.last))
+    meaning, help = CODES.get(found.last.reason, ("", ""))
+    lines = [f"    {meaning}"] if meaning else []
+    lines += [f"      help: {help}"] if help and not help.startswith("Nothing") else []
+    yield [f"Last refresh: {', '.join(filter(None, details))}", *lines]
 
 
 def _tree(found: Explanation) -> Iterator[str]:

@@ -33,7 +33,7 @@ def command(options: Options, mv: str, output: str) -> int:
     warn_if_unknown(graph)
     node, past = api.history(graph, mv)
     if output == "json":
-        click.echo(json.dumps([_object(p) for p in past], indent=2))
+        click.echo(json.dumps([past_object(p) for p in past], indent=2))
         return 0
     if not past:
         say(f"{node.identifier} was never refreshed, or its history is not kept.")
@@ -51,11 +51,16 @@ def _line(past: PastRefresh) -> str:
     """`refresh 3  2026-11-21T14:06:21Z  merge  3 rows added, 12 removed  1.2 kB written, 80 kB of 3 MB expected  4.2s, 1.3s expected`."""
     rows = f"{count_rows(past.rows_added or 0)} added, {past.rows_removed or 0:,} removed"
     head = click.style(f"refresh {past.refresh_id}", bold=True)
-    how = (past.strategy or "?") + (f" ({past.reason})" if past.reason else "")
-    if past.auxiliary_views:
-        how += f" from {past.auxiliary_views} auxiliary view{'s' * (past.auxiliary_views != 1)}"
-    parts = [head, utc(past.at_ms), how, rows, _bytes(past), _took(past), "(current)" if past.is_current else ""]
+    parts = [head, utc(past.at_ms), how(past), rows, _bytes(past), took(past), "(current)" if past.is_current else ""]
     return "  ".join(part for part in parts if part)
+
+
+def how(past: PastRefresh) -> str:
+    """`full (limit) from 2 auxiliary views`."""
+    text = (past.strategy or "?") + (f" ({past.reason})" if past.reason else "")
+    if past.auxiliary_views:
+        text += f" from {past.auxiliary_views} auxiliary view{'s' * (past.auxiliary_views != 1)}"
+    return text
 
 
 def _bytes(past: PastRefresh) -> str:
@@ -65,12 +70,14 @@ def _bytes(past: PastRefresh) -> str:
     return ", ".join(part for part in (written, expected) if part)
 
 
-def _took(past: PastRefresh) -> str:
+def took(past: PastRefresh) -> str:
+    """`4.2s, 1.3s expected`."""
     durations = ((past.seconds, ""), (past.expected_seconds, " expected"))
     return ", ".join(f"{duration(round(seconds * 1000))}{what}" for seconds, what in durations if seconds is not None)
 
 
-def _object(past: PastRefresh) -> dict[str, Any]:
+def past_object(past: PastRefresh) -> dict[str, Any]:
+    """A refresh as JSON."""
     return {
         "refresh_id": past.refresh_id,
         "current": past.is_current,

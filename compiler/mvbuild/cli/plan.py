@@ -166,17 +166,17 @@ def work_object(work: Cost | None) -> dict[str, int | float] | None:
 
 
 def seconds_text(choice: StrategyChoice) -> str:
-    """`about 1.2s of 4.0s`; empty if it is not known, or nothing is read."""
+    """`about 1.2s instead of 4.0s`, which a full refresh takes; empty if it is not known, or nothing is read."""
     if choice.expected is None or choice.full is None:
         return ""
-    return f"about {choice.expected.seconds:.1f}s" + (f" of {choice.full.seconds:.1f}s" if choice.is_incremental else "")
+    return f"about {choice.expected.seconds:.1f}s" + (f" instead of {choice.full.seconds:.1f}s" if choice.is_incremental else "")
 
 
 def bytes_text(choice: StrategyChoice) -> str:
-    """`1.2 MB of 340 MB`; empty if it is not known, or nothing is read."""
+    """`1.2 MB instead of 340 MB`; empty if it is not known, or nothing is read."""
     if choice.expected is None or choice.full is None:
         return ""
-    return size(choice.expected.bytes) + (f" of {size(choice.full.bytes)}" if choice.is_incremental else "")
+    return size(choice.expected.bytes) + (f" instead of {size(choice.full.bytes)}" if choice.is_incremental else "")
 
 
 def _totals(planned: Plan) -> tuple[Cost, Cost, bool]:
@@ -196,8 +196,8 @@ def _total_text(planned: Plan) -> str:
         return ""
     unknown = sum(s.action == "refresh" and (s.choice is None or s.choice.expected is None) for s in planned.steps)
     rest = f", and {unknown} refresh{'es' * (unknown != 1)} of unknown size" if unknown else ""
-    took = f"Takes about {expected.seconds:.1f}s of {full.seconds:.1f}s of processor time"
-    return f"{took}; reads and writes {size(expected.bytes)} of {size(full.bytes)}{rest}."
+    took = f"Takes about {expected.seconds:.1f}s instead of {full.seconds:.1f}s of processor time"
+    return f"{took}; reads and writes {size(expected.bytes)} instead of {size(full.bytes)}{rest}."
 
 
 def _upstream(planned: Plan, step: Step) -> list[str]:
@@ -213,7 +213,7 @@ def _upstream(planned: Plan, step: Step) -> list[str]:
 
 
 def _how(planned: Plan, step: Step) -> str:
-    """`merge, about 1.2s of 4.0s, 1.2 MB of 340 MB` or `depends on lake.mart.daily`."""
+    """`merge, about 1.2s instead of 4.0s, 1.2 MB instead of 340 MB` or `depends on lake.mart.daily`."""
     upstream = _upstream(planned, step)
     if upstream:
         return f"depends on {', '.join(upstream)}"

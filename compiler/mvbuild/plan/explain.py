@@ -31,6 +31,7 @@ from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
 from mvbuild.source import Span
+from mvbuild.storage.history import PastRefresh, history
 from mvbuild.storage.stored import replaced_since, stored
 
 What = Literal["changed", "not-relevant", "compacted", "same-rows", "nothing", "unknown"]
@@ -101,6 +102,8 @@ class Explanation:
     """Why there is no tree: a message, and its place."""
     warnings: tuple[Diagnostic, ...] = ()
     """What a run would report, above all if it cannot follow a policy."""
+    last: PastRefresh | None = None
+    """The refresh that wrote the current rows."""
 
     @property
     def choice(self) -> StrategyChoice | None:
@@ -146,6 +149,7 @@ def explain_step(planned: Plan, step: Step, read: ReadChange) -> Explanation:
         kept=kept,
         untold=untold,
         warnings=planned.warnings,
+        last=next((one for one in history(storage) if one.is_current), None) if storage is not None else None,
     )
 
 

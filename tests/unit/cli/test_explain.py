@@ -20,7 +20,7 @@ from unit.worlds import Shop, name
 
 PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"
 WHATEVER_IT_COSTS = {"mvbuild.yml": "name: shop\nmodels: {+refresh_policy: incremental}\n"}
-TOTAL = r"Plan: 2 to refresh. Takes about \d\.\ds of 4\d\.\ds of processor time; reads and writes \d+ B of 1.0 MB, and 1 refresh of unknown size."
+TOTAL = r"Plan: 2 to refresh. Takes about \d\.\ds instead of 4\d\.\ds of processor time; reads and writes \d+ B instead of 1.0 MB, and 1 refresh of unknown size."
 SPENDING = """SELECT customer_id, sum(id) AS total, count(*) AS n
 FROM raw.orders
 GROUP BY customer_id
@@ -118,10 +118,28 @@ def test_what_changed(built: Shop) -> None:
     changed = "1 file with 2 rows (2 B) added, 1 file with 3 rows (3 B) removed"
     assert section(found, "Changes")[1:] == [f"    lake.raw.orders  snapshot S -> S: {changed}"]
     decided = section(found, "Next refresh")
-    took, read = r"about \d+\.\ds of \d+\.\ds of processor time", r"reads and writes \d+ kB of 1.0 MB, about [\d,]+ rows"
+    took, read = r"about \d+\.\ds instead of \d+\.\ds of processor time", r"reads and writes \d+ kB instead of 1.0 MB, about [\d,]+ rows"
     assert re.fullmatch(f"Next refresh: affected-keys; {took}; {read}", decided[0])
     assert any(re.search(r"; \d+\.\ds \(\d+\.\ds for statements, \d+\.\ds for rows\), ", line) for line in decided)
     assert any(line.startswith("    yes  affected-keys  chosen by customer_id; ") for line in decided)
+
+
+def test_the_last_refresh_and_why_it_was_full(built: Shop) -> None:
+    (first,) = section(lines(built, "explain", "spending"), "Last refresh")[:1]
+    assert re.fullmatch(r"Last refresh: full \(never-refreshed\), at \S+Z, .*", first)
+    write(built.write(WHATEVER_IT_COSTS), *range(103))
+    built.run("spending")
+    # The engine in memory proves nothing about SQL.
+    last, meaning, help = section(lines(built, "explain", "spending"), "Last refresh")
+    assert re.fullmatch(r"Last refresh: full \(round-trip-unproven\), at \S+Z, .*", last)
+    assert meaning == "    Spark did not prove that the rewritten query is equivalent to yours."
+    assert help.startswith("      help: Write the expression in another way")
+    assert json.loads(call(built, "explain", "spending", "--output", "json").stdout)["last_refresh"]["reason"] == "round-trip-unproven"
+
+
+def test_before_a_refresh_there_is_no_last_one(of: Shop) -> None:
+    assert not any(line.startswith("Last refresh") for line in lines(of, "explain", "spending"))
+    assert json.loads(call(of, "explain", "spending", "--output", "json").stdout)["last_refresh"] is None
 
 
 def test_what_was_only_compacted(built: Shop) -> None:
@@ -194,7 +212,7 @@ def test_a_plan_tells_bytes(built: Shop) -> None:
     assert built.run("top").ok
     write(built, *range(103))
     found = lines(built, "plan")
-    assert re.fullmatch(r"refresh \(merge, about \d\.\ds of \d+\.\ds, \d+ B of 1.0 MB\)  lake.main.spending", found[0])
+    assert re.fullmatch(r"refresh \(merge, about \d\.\ds instead of \d+\.\ds, \d+ B instead of 1.0 MB\)  lake.main.spending", found[0])
     assert "refresh (depends on lake.main.spending)  lake.main.top" in found
     assert re.fullmatch(TOTAL, found[-1])
     planned = json.loads(call(built, "plan", "--output", "json").stdout)

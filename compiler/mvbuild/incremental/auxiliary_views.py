@@ -224,9 +224,10 @@ def choice_of_view(
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=cut.shape)
     policy = "incremental" if is_followed else question.policy
-    alone = replace(question, policy=policy, has_children=question.policy == "auto")
+    # If the MV is computed from all its rows, it does not help to know which of them changed: a comparison only costs.
+    alone = replace(question, policy=policy, has_children=is_followed and question.policy == "auto")
     found = cheapest_of(alone, table, inputs, cut.shape, changes)
-    if found.is_incremental or alone.has_children:
+    if found.is_incremental or alone.has_children or policy == "auto":
         return found
     # Under the policy `incremental`, everything is computed only if the change alone cannot be followed.
     return cheapest_of(replace(alone, has_children=True), table, inputs, cut.shape, changes)

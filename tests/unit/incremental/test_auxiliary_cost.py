@@ -203,3 +203,26 @@ def test_always_keeps_most_views(monkeypatch: pytest.MonkeyPatch, kept: int | No
 def test_under_incremental_auto_keeps_views_where_deletes_need_them(monkeypatch: pytest.MonkeyPatch, query: str, wanted: bool) -> None:
     found = chosen(monkeypatch, asked("incremental"), [a_plan(2.0, is_followed=False), a_plan(0.1, is_followed=False)], query=query)
     assert found == (2.0 if wanted else None)
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_view_is_compared_with_its_old_rows_only_for_an_mv_that_follows_its_change(
+    monkeypatch: pytest.MonkeyPatch, is_followed: bool
+) -> None:
+    """Everything computed, and then only the difference written, costs more than a full refresh if nobody reads the difference."""
+    questions: list[Question] = []
+
+    def cheapest(question: Question, *_: object) -> Any:
+        questions.append(question)
+        return SimpleNamespace(is_incremental=False)
+
+    nothing: Any = None
+    doubted, computed, since, changes = False, "from", "inputs", {0: "a change"}
+    for name, value in {"_is_doubted": doubted, "computed_from": computed, "definition_of": "", "_inputs_since": since}.items():
+        monkeypatch.setattr(auxiliary_views, name, lambda *_, value=value: value)
+    monkeypatch.setattr(auxiliary_views, "changes_of", lambda *_: changes)
+    monkeypatch.setattr(auxiliary_views, "cheapest_of", cheapest)
+    question = Question(world=nothing, node=nothing, reasons=(), pins={}, has_children=True, same_layout=True, policy="auto", read=READ)
+    cut, table = SimpleNamespace(shape=None), SimpleNamespace(current_snapshot_id=1)
+    auxiliary_views.choice_of_view(question, nothing, cut, table, {}, is_followed=is_followed)  # type: ignore[arg-type]
+    assert [one.has_children for one in questions] == [is_followed]

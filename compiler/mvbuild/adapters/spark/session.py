@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from contextlib import contextmanager
 from threading import Lock
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _PRIVATE = re.compile(rf"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:{SECRET_NAMES})", re.IGNORECASE)
 """Settings that may contain passwords. The arguments of spark-submit are in its command line, which all users of the machine can see."""
+_ASCII = ("C", "POSIX")
+"""Locales without other letters. Python reads and writes UTF-8 in these."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')
 _DULL = re.compile(
@@ -103,15 +106,16 @@ def _gateway(launch: Launch, log_file: Path) -> Any:
             raise EngineError("spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Restart Python.")
         return SparkContext._gateway
     command_line = {key: value for key, value in {**launch.conf, **command_line_conf(launch)}.items() if not _PRIVATE.match(key)}
-    with log_file.open("ab") as log, _ended_if_interrupted():
+    with log_file.open("ab") as log, _started_safely():
         gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     _on_class_path.update(launch.class_path)
     return gateway
 
 
 @contextmanager
-def _ended_if_interrupted() -> Iterator[None]:
-    """PySpark forgets a JVM that is not ready yet when the user interrupts: nothing would ever end it."""
+def _started_safely() -> Iterator[None]:
+    """PySpark forgets a JVM that is not ready yet when the user interrupts: nothing would ever end it. And it starts one with LC_ALL=C, for
+    which a name with other letters than those of ASCII is no name of a file."""
     from subprocess import Popen
 
     from pyspark import java_gateway
@@ -120,6 +124,9 @@ def _ended_if_interrupted() -> Iterator[None]:
 
     class Started(Popen):  # type: ignore[type-arg]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
+            env = kwargs.get("env") or os.environ
+            if env.get("LC_ALL") in _ASCII:
+                kwargs["env"] = {**env, "LC_ALL": "C.UTF-8"}
             with _later_signals():
                 super().__init__(*args, **kwargs)
                 started.append(self)

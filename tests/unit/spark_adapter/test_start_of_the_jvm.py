@@ -1,4 +1,4 @@
-"""A start of Spark that is interrupted leaves no JVM."""
+"""How a JVM is started: in a locale in which it can read every file; and a start that is interrupted leaves none."""
 
 from __future__ import annotations
 
@@ -61,3 +61,22 @@ def test_a_signal_before_its_process_id_is_known(tmp_path: Path, monkeypatch: py
         signal.signal(number, before)
     _, status = os.waitpid(int(noted.read_text()), 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+@pytest.mark.parametrize(("locale", "wanted"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8"), (None, "")])
+def test_a_jvm_in_the_c_locale_can_read_files_with_other_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str | None, wanted: str
+) -> None:
+    seen: list[str] = []
+
+    def launch(*_: Any) -> None:
+        process = java_gateway.Popen(["sh", "-c", 'printf %s "$LC_ALL"'], stdout=subprocess.PIPE, env=dict(os.environ))  # type: ignore[attr-defined]
+        seen.append(process.communicate()[0].decode())
+
+    monkeypatch.setattr(java_gateway, "launch_gateway", launch)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.delenv("LC_ALL", raising=False)
+    if locale:
+        monkeypatch.setenv("LC_ALL", locale)
+    _gateway(LAUNCH, tmp_path / "spark.log")
+    assert seen == [wanted]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats.properties import OWNER, TARGET_NAMESPACE
 from mvbuild.freshness.observed import World
-from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.graph.model import Graph, ModelNode, SeedNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.dependents import Dependent, dependents
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
@@ -164,6 +164,8 @@ def with_dependents(items: Iterable[Removed], views: Mapping[TableIdentifier, St
         # The view that was the MV still has the pointer, but no longer reads the table.
         own = {n.identifier.key for n in graph.models if n.id == item.model}
         found[identifier] = tuple(d for d in found[identifier] if not (d.identifier.key in own and d.why == "has it as its storage"))
+    taken = _readers_of_seeds(graph)
+    found = {id: tuple(d for d in ds if d.identifier.key not in taken.get(id.key, ())) for id, ds in found.items()}
     staying: dict[TableIdentifier, tuple[Dependent, ...]] = {}
     going = {i.identifier.key for i in items}
     while True:
@@ -173,6 +175,17 @@ def with_dependents(items: Iterable[Removed], views: Mapping[TableIdentifier, St
         if smaller == going:
             return tuple(replace(i, dependents=found[i.identifier], kept_by=staying.get(i.identifier, ())) for i in items)
         going = smaller
+
+
+def _readers_of_seeds(graph: Graph) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
+    """Name of a seed -> names of the models that read it. If a removed MV has the name, they read the seed from the next run on, which can
+    only be loaded when the MV is gone."""
+    seeds = {node.id: node.identifier.key for node in graph.nodes.values() if isinstance(node, SeedNode)}
+    found: dict[tuple[str, ...], set[tuple[str, ...]]] = {name: set() for name in seeds.values()}
+    for node in graph.models if seeds else ():
+        for id in seeds.keys() & set(node.reads):
+            found[seeds[id]].add(node.identifier.key)
+    return found
 
 
 def ordered(items: Iterable[Removed]) -> tuple[Removed, ...]:

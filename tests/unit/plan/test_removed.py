@@ -132,6 +132,24 @@ def test_what_a_model_reads_stays_and_its_readers_are_named(built: Shop) -> None
     assert "lake.main.daily" in told.message
 
 
+def test_an_mv_that_became_a_seed_can_be_dropped_although_models_read_the_seed(built: Shop) -> None:
+    """Otherwise there is no way out: the seed cannot be loaded where the MV is, and those models wait for the seed."""
+    delete(built, "orders_clean")
+    built.write({"seeds/orders_clean.csv": "id,customer_id\n1,1\n"})
+    (item,) = gone(built)
+    assert item.kept_by == ()
+    drop_all(built.catalog, [item])
+    assert built.statuses()["orders_clean"] == "success"
+
+
+def test_an_mv_that_became_a_seed_is_kept_for_others_that_read_it(built: Shop) -> None:
+    delete(built, "orders_clean")
+    built.write({"seeds/orders_clean.csv": "id,customer_id\n1,1\n"})
+    foreign_view(built, "bi.report", "SELECT id FROM main.orders_clean")
+    (item,) = gone(built)
+    assert [str(d.identifier) for d in item.kept_by] == ["lake.bi.report"]
+
+
 def test_removed_ones_that_read_each_other_go_together_readers_first(built: Shop) -> None:
     delete(built, "daily", "monthly", "orders_clean")
     items = gone(built)

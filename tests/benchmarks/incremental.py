@@ -161,7 +161,7 @@ def warm_up(project: Any, names: list[str], changes: Changes, kind: str, *, is_f
         changes.make(kind)
         for name in names:
             timed(project, name, full_refresh=True)
-    for at in range(3 if is_first else 1):
+    for at in range(3 if is_first else 2):
         changes.make(kind)
         began = time.monotonic()
         for name in names:

@@ -20,11 +20,11 @@ KINDS = ((1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "
 ROWS = 60
 """About how many rows a table holds at most."""
 
-_FLAT = {"id": "INT", "k": "INT", "v": "BIGINT", "s": "STRING", "d": "DATE", "w": "TIMESTAMP"}
+_FLAT = {"id": "INT", "k": "INT", "v": "BIGINT", "s": "STRING", "d": "DATE", "w": "TIMESTAMP", "p": "DECIMAL(7, 2)"}
 _NESTED = {"st": "STRUCT<a: INT, b: STRING>", "xs": "ARRAY<INT>", "m": "MAP<STRING, INT>"}
-_KEPT = ("id", "k", "s", "d")
+_KEPT = ("id", "k", "s", "d", "p")
 """May be partitioned by: Iceberg cannot read a table whose old partition spec lost its column."""
-_FIELDS = ("k", "bucket(3, id)", "truncate(1, s)", "days(d)", "months(d)", "bucket(2, s)")
+_FIELDS = ("k", "bucket(3, id)", "truncate(1, s)", "days(d)", "months(d)", "bucket(2, s)", "p", "truncate(2, p)")
 _MOMENTS = ("9999-12-31 00:00:00", "1400-02-28 01:02:03.000004", "1677-09-20 00:00:00", "2262-04-12 00:00:00", "2024-02-29 12:00:00")
 """Most do not fit into nanoseconds."""
 _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
@@ -62,7 +62,7 @@ class History:
         self.columns = {**_FLAT, **(_NESTED if self._random.random() < 0.5 else {})}
         modes = ", ".join(f"'write.{of}.mode' = '{self.mode}'" for of in ("delete", "update", "merge"))
         granularity = self._random.choice(["file", "partition"])
-        layout = self._random.choice(["", "PARTITIONED BY (k)", "PARTITIONED BY (bucket(3, id))"])
+        layout = self._random.choice(["", "PARTITIONED BY (k)", "PARTITIONED BY (bucket(3, id))", "PARTITIONED BY (p)"])
         self._fields += [layout[len("PARTITIONED BY (") : -1]] if layout else []
         self._sql(
             f"CREATE TABLE {self.table} ({', '.join(f'{name} {of}' for name, of in self.columns.items())}) USING iceberg {layout} "

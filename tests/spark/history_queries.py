@@ -104,17 +104,18 @@ def _config(chance: random.Random, columns: Mapping[str, Type], *, is_typed: boo
     """Set operators may have widened a column to a floating-point number, of which Iceberg has no buckets, unless it `is_typed`."""
     parts = []
     if chance.random() < 0.35:
-        fit = {name: type_ for name, type_ in columns.items() if type_ in ("int", "string", "date") and "`" not in name}
+        fit = {name: type_ for name, type_ in columns.items() if type_ in ("int", "string", "date", "decimal") and "`" not in name}
         if fit:
             name = chance.choice(list(fit))
-            field_ = f"month({name})" if fit[name] == "date" and chance.random() < 0.6 else name
+            field_ = f"{chance.choice(('day', 'month', 'year'))}({name})" if fit[name] == "date" and chance.random() < 0.6 else name
             is_bucket = chance.random() >= 0.85 and is_typed
             parts.append(f"partition_by: ['{f'bucket(3, {name})' if is_bucket else field_}']")
     if chance.random() < 0.2:
         parts.append(f"sort_by: ['{chance.choice([n for n in columns if '`' not in n] or ['k'])} desc']")
-    if chance.random() < 0.35:
-        modes = ", ".join(f"write.{of}.mode: copy-on-write" for of in ("delete", "update", "merge"))
-        parts.append(f"table_properties: {{{modes}}}")
+    properties = [f"write.{of}.mode: copy-on-write" for of in ("delete", "update", "merge")] if chance.random() < 0.35 else []
+    properties += [f"write.format.default: {chance.choice(('avro', 'orc'))}"] if chance.random() < 0.1 else []
+    if properties:
+        parts.append(f"table_properties: {{{', '.join(properties)}}}")
     if chance.random() < 0.15:
         parts.append("storage: {format: metadata-file}")
     return ", ".join(parts)

@@ -136,6 +136,24 @@ def test_a_partition_field_whose_column_was_dropped(lake: Lake, catalog: Any) ->
     assert checker.wrong(checker.pairs()) == {}
 
 
+@pytest.mark.parametrize(("version", "mode"), [(1, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read")])
+def test_partition_values_of_every_type(lake: Lake, catalog: Any, version: int, mode: str) -> None:
+    """Manifests write decimals without their length, and dates and times as numbers."""
+    columns = "id INT, p DECIMAL(10, 3), q BOOLEAN, b BINARY, f FLOAT, w TIMESTAMP, d DATE, xs ARRAY<INT>"
+    row = (
+        "CAST({0}.125 AS DECIMAL(10, 3)), {0} > 2, X'0{0}FF', {0}.5F, TIMESTAMP'202{0}-01-01 0{0}:00:00', DATE'196{0}-05-0{0}', array({0})"
+    )
+    rows = [f"({at}, {row.format(at)})" for at in range(1, 6)]
+    name = _created(lake, f"typed_{version}", version, mode, columns, rows[0])
+    for field in ("p", "q", "b", "f", "hours(w)", "days(d)"):
+        lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {field}")
+        lake.sql(f"INSERT INTO {name} VALUES {', '.join(rows)}, (9, NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
+    lake.sql(f"DELETE FROM {name} WHERE id IN (2, 9)")
+    lake.sql(f"UPDATE {name} SET p = p + 1 WHERE id = 3")
+    checker = _checker(lake, catalog, f"typed_{version}")
+    assert checker.wrong(checker.pairs()) == {}
+
+
 def test_a_table_that_was_upgraded_from_the_first_format(lake: Lake, catalog: Any) -> None:
     name = _created(lake, "upgraded", 1, "copy-on-write")
     lake.sql(f"INSERT INTO {name} VALUES (4, 'd'), (5, 'e')")

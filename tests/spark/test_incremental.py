@@ -144,6 +144,21 @@ def test_each_strategy(
     assert_right(built, model)
 
 
+@pytest.mark.parametrize("period", ["day", "month", "year"])
+def test_partitions_of_files_without_bounds_are_replaced(built: Project, monkeypatch: pytest.MonkeyPatch, period: str) -> None:
+    """Iceberg must see from the partition alone that all rows of an Avro file are replaced."""
+    name = f"by_{period}"
+    config = f"{{{{ config(partition_by=['{period}(day)'], table_properties={{'write.format.default': 'avro'}}) }}}}"
+    built.write({f"models/{name}.sql": f"{config}\n{QUERIES['daily']}\n"})
+    refreshed(built, name)
+    built.sql("UPDATE lake.raw.sales SET v = v + 1 WHERE day < DATE'2026-01-20'")
+    only(monkeypatch, "partitions")
+    found = refreshed(built, name)
+    (built.root / "models" / f"{name}.sql").unlink()
+    assert (found.details["strategy"], found.details["reason"]) == ("partitions", None), found.message
+    assert built.bag(f"SELECT * FROM {stored(built, name)}") == built.bag(full_sql("daily"))
+
+
 @pytest.mark.parametrize("rows", ["few", "many"])
 def test_rows_that_follow_the_first_ones_are_read_from_the_base_table(built: Project, monkeypatch: pytest.MonkeyPatch, rows: str) -> None:
     built.sql("INSERT INTO lake.raw.sales VALUES (42, 1, DATE'2026-03-01', 9001), (43, 1, DATE'2026-03-01', 9002)")

@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError, TokenError
 from mvbuild.lineage.expression_type import type_of
 from mvbuild.lineage.types import MOMENTS, Type
 from mvbuild.parse.determinism import MOVING
-from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.parse.respelling import trees_of
 
 _MAYBE = re.compile(r"""['"]\s*(?:now|today|tomorrow|yesterday|T?\d{1,2}:\d)""", re.IGNORECASE)
 _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
@@ -64,7 +64,7 @@ def moving_strings(sql: str, types: Callable[[], Mapping[str, Type | None]]) -> 
     if not _MAYBE.search(sql):
         return
     try:
-        trees = parse(tokenize(sql), sql)
+        trees = trees_of(sql)
     except (SqlglotError, TokenError, RecursionError):
         return
     of_tables = types()

@@ -14,7 +14,8 @@ from datetime import date, datetime, timedelta, tzinfo
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError, TokenError
 
-from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.respelling import trees_of
 from mvbuild.parse.splice import Edit, edited
 from mvbuild.parse.wall_clock import zone_of
 from mvbuild.source import MappedText, SourceFile
@@ -43,7 +44,9 @@ _FIELDS_OF_DAY = frozenset(("year", "quarter", "month", "week", "day", "dayofwee
 _LETTERS_OF_DAY = frozenset("GyMLdDEQq")
 """Letters of a format that stand for a part of the date."""
 _MAYBE = re.compile(r"\b(?:current_date|curdate|now|current_timestamp)\b", re.IGNORECASE)
-_STANDS_FOR = "mvbuild_clock"
+_STANDS_FOR, _STANDS_FOR_NAME = "mvbuild_clock", "mvbuild_clock_name"
+"""In place of a read, to see where it is: the second one in place of `current_date` alone, which can name a field."""
+_NUMBERED = re.compile(r"col\d+")
 _TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER)
 
 
@@ -238,30 +241,47 @@ _PATTERNS: Sequence[Callable[[Sequence[Token], int], _Found | None]] = (
 
 def _can_be_replaced(sql: str, reads: Sequence[ClockRead]) -> bool:
     """Whether each is an expression, and none is a part of a column without a name: Spark would make the name from the text."""
-    replaced = _spliced(sql, reads, lambda _: f"{_STANDS_FOR}()")
+    replaced = _spliced(sql, reads, lambda read: f"{_STANDS_FOR_NAME if sql[read.start : read.end].lower() == DAY else _STANDS_FOR}()")
     try:
-        trees = parse(tokenize(replaced), replaced)
+        trees = trees_of(replaced)
     except (SqlglotError, RecursionError):
         return False
-    found = [node for tree in trees if tree is not None for node in tree.find_all(exp.Anonymous) if node.this == _STANDS_FOR]
+    calls = [node for tree in trees if tree is not None for node in tree.find_all(exp.Anonymous)]
+    found = [node for node in calls if node.this in (_STANDS_FOR, _STANDS_FOR_NAME)]
     return len(found) == len(reads) and all(map(_has_name, found))
 
 
 def _has_name(node: exp.Expr) -> bool:
+    if node.this == _STANDS_FOR_NAME and _is_field_without_name(node.parent):
+        return False  # `struct(current_date, id)` has a field `current_date`
     child = node
-    while child.parent is not None and not isinstance(child.parent, exp.Select):
+    while child.parent is not None and not isinstance(child.parent, exp.Select | exp.Pivot):
         child = child.parent
     query = child.parent
-    return child.arg_key != "expressions" or query is None or isinstance(child, exp.Alias) or _gets_names(query)
+    is_named = query is None or child.arg_key != "expressions" or isinstance(child, exp.Alias)
+    return is_named or (isinstance(query, exp.Select) and _gets_names(query))
+
+
+def _is_field_without_name(around: exp.Expr | None) -> bool:
+    """sqlglot gives the fields of a `struct` that have no name one with their number."""
+    return isinstance(around, exp.Tuple) or (isinstance(around, exp.PropertyEQ) and _NUMBERED.fullmatch(around.name) is not None)
 
 
 def _gets_names(query: exp.Expr) -> bool:
-    """Whether the columns of a query have the names of a list, `days(d) AS (SELECT ...)`, or those of the first part of a UNION."""
+    """Whether the columns of a query have the names of a list, `days(d) AS (SELECT ...)`, or those of the first part of a UNION, or need
+    no names, as those of a subquery in a condition."""
     above = query.parent
+    around = above.parent if isinstance(above, exp.Subquery) else None
+    if isinstance(above, exp.In | exp.Exists) or (around is not None and not isinstance(around, _RELATIONS)):
+        return True
     if isinstance(above, exp.SetOperation):
         return not above.args.get("by_name") and (query.arg_key == "expression" or _gets_names(above))
     alias = above.args.get("alias") if isinstance(above, exp.CTE | exp.Subquery) else None
     return bool(alias.columns) if isinstance(alias, exp.TableAlias) else isinstance(above, exp.Subquery) and _gets_names(above)
+
+
+_RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.Subquery, exp.SetOperation, exp.Select, exp.Paren, exp.Table)
+"""What a subquery with columns that have names is a part of."""
 
 
 # --- values -------------------------------------------------------------------------------------------------------------------------

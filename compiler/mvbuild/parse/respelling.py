@@ -9,7 +9,9 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from sqlglot import Token, TokenType
+from sqlglot import Token, TokenType, exp
+
+from mvbuild.parse.dialect import parse, tokenize
 
 NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _UNUSUAL = re.compile(
@@ -34,6 +36,11 @@ def respelled(tokens: Sequence[Token], text: str) -> Sequence[Token]:
         out += replaced
         index += used
     return out
+
+
+def trees_of(text: str) -> list[exp.Expr | None]:
+    """The trees of a text with these spellings. Raises sqlglot's TokenError or ParseError."""
+    return parse(respelled(tokenize(text), text), text)
 
 
 def parenthesized(tokens: Sequence[Token], index: int) -> int:

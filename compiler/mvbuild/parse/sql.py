@@ -15,7 +15,7 @@ from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.parse.extent import MOST_TABLES, MOST_WORDS, has_many_words, is_too_deep
 from mvbuild.parse.model import Query
 from mvbuild.parse.output import names_read, output_columns
-from mvbuild.parse.respelling import NAMES, parenthesized, respelled
+from mvbuild.parse.respelling import NAMES, parenthesized, respelled, trees_of
 from mvbuild.parse.splice import Edit, cut, edited
 from mvbuild.parse.sql_slips import missing_between, trailing_commas
 from mvbuild.parse.tables import find_reads
@@ -99,7 +99,7 @@ def _is_hint(node: exp.Expr) -> bool:
 
 def tree_of(query: Query) -> exp.Expr:
     """Parse a query again, with names and literals at their offsets in its text."""
-    (tree,) = parse(respelled(tokenize(query.sql.text), query.sql.text), query.sql.text)
+    (tree,) = trees_of(query.sql.text)
     assert tree is not None, "it was parsed before"
     return tree
 

@@ -29,4 +29,6 @@ def partition_condition(partitions: Sequence[tuple[str, str, str]], row: Sequenc
 
 
 _SQL_TYPES = {"int": "INT", "long": "BIGINT", "string": "STRING", "date": "DATE"}
-_ENDS = {"month": "add_months({}, 1)", "year": "add_months({}, 12)"}
+_ENDS = {"day": "date_add({}, 1)", "month": "add_months({}, 1)", "year": "add_months({}, 12)"}
+"""The end of a period, exclusive. Also of a day: from the partition of a file, Iceberg derives only for a range that all its rows are in
+it. For `=` it needs the bounds of the column, which an Avro file does not have."""

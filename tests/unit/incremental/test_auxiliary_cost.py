@@ -209,7 +209,7 @@ def test_under_incremental_auto_keeps_views_where_deletes_need_them(monkeypatch:
 def test_a_view_is_compared_with_its_old_rows_only_for_an_mv_that_follows_its_change(
     monkeypatch: pytest.MonkeyPatch, is_followed: bool
 ) -> None:
-    """Everything computed, and then only the difference written, costs more than a full refresh if nobody reads the difference."""
+    """Everything computed, and then only the difference written, costs more than a full refresh if the difference is not used."""
     questions: list[Question] = []
 
     def cheapest(question: Question, *_: object) -> Any:

@@ -86,3 +86,8 @@ def test_moments(condition: str) -> None:
 )
 def test_text(condition: str) -> None:
     assert found(condition) == []
+
+
+def test_in_a_query_that_sqlglot_alone_does_not_parse() -> None:
+    query = "SELECT window(at, '1 day').start AS day, count(*) AS n FROM t WHERE d >= 'today' GROUP BY window(at, '1 day')"
+    assert list(moving_strings(query, lambda: TYPES)) == ["today"]

@@ -64,6 +64,17 @@ def names(sql: str, *columns: str) -> list[str]:
         ("SELECT day(current_date) UNION ALL SELECT 1 AS a", []),
         ("SELECT 1 AS a UNION ALL BY NAME SELECT day(current_date)", []),
         ("SELECT * FROM (SELECT current_date)", []),
+        ("(SELECT current_date)", []),
+        ("SELECT a FROM t JOIN LATERAL (SELECT current_date)", []),
+        # Its text would be the name of a field, or a part of the name of a column.
+        ("SELECT id, to_json(struct(current_date, id)) AS j FROM t", []),
+        ("SELECT id, (CURRENT_DATE, id) AS pair FROM t", []),
+        ("SELECT transform(xs, x -> struct(x, current_date)) AS xs FROM t", []),
+        ("SELECT * FROM t PIVOT (sum(if(d = current_date, 1, 0)), max(d) FOR k IN ('a', 'b'))", []),
+        # A field without a name has a number, whatever its text is.
+        ("SELECT struct(current_date(), current_date - 1, id) AS s FROM t", ["current_date"] * 2),
+        ("SELECT struct(current_date AS day, id) AS s, named_struct('day', current_date) AS n FROM t", ["current_date"] * 2),
+        ("SELECT * FROM t PIVOT (sum(if(d = current_date, 1, 0)) AS n, max(d) AS m FOR k IN ('a', 'b'))", ["current_date"]),
         # The names are written somewhere else.
         (
             "WITH RECURSIVE days(d) AS (SELECT current_date - 9 UNION ALL SELECT d + 1 FROM days WHERE d < curdate()) SELECT d FROM days",
@@ -71,6 +82,11 @@ def names(sql: str, *columns: str) -> list[str]:
         ),
         ("SELECT a FROM (SELECT day(current_date)) AS x(a)", ["current_date"]),
         ("(SELECT 1 AS a) UNION ALL (SELECT day(current_date))", ["current_date"]),
+        # Spelled in a way that sqlglot does not know.
+        ("SELECT window(at, '1 day').start AS day FROM t WHERE d > curdate() GROUP BY window(at, '1 day')", ["current_date"]),
+        # No name is needed.
+        ("SELECT id FROM t WHERE (d, s) IN (SELECT current_date - k, 'paid' FROM u)", ["current_date"]),
+        ("SELECT id FROM t WHERE EXISTS (SELECT current_date FROM u) AND d > (SELECT current_date - max(k) FROM u)", ["current_date"] * 2),
         # Names and texts.
         ("SELECT t.current_date FROM t", []),
         ("SELECT id, 'current_date' AS s FROM t -- now()", []),

@@ -235,7 +235,8 @@ def _spelled_out(found: FileEntry, readers: list[tuple[Any, Any]]) -> bytes:
     values = {_SNAPSHOT: entry.snapshot_id, _SEQUENCE: entry.sequence_number, _FILE_SEQUENCE: entry.file_sequence_number}
     for field, reader in readers:
         start = decoder.tell()
-        reader.skip(decoder)
+        # Read, not skipped: PyIceberg 0.12 skips a decimal, which a partition may have, as if its length were written before it.
+        reader.read(decoder)
         if field.field_id == _STATUS:
             parts.append(_EXISTING)
         elif field.field_id in values:

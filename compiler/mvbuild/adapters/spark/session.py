@@ -114,8 +114,8 @@ def _gateway(launch: Launch, log_file: Path) -> Any:
 
 @contextmanager
 def _started_safely() -> Iterator[None]:
-    """PySpark forgets a JVM that is not ready yet when the user interrupts: nothing would ever end it. And it starts one with LC_ALL=C, for
-    which a name with other letters than those of ASCII is no name of a file."""
+    """PySpark forgets a JVM that is not ready yet when the user interrupts: nothing would ever end it. With LC_ALL=C, a JVM
+    cannot open a file whose name has a letter that is not ASCII."""
     from subprocess import Popen
 
     from pyspark import java_gateway

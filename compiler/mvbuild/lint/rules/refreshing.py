@@ -29,7 +29,7 @@ from mvbuild.lint.rules.windows import is_foreign
 from mvbuild.lint.statement import relations, selects
 from mvbuild.parse.clock_reads import clock_reads
 from mvbuild.parse.determinism import nondeterministic_tokens, why
-from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.parse.respelling import trees_of
 from mvbuild.ports.states import Partition
 from mvbuild.source import MappedText, Span
 
@@ -85,7 +85,7 @@ def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: Mapped
 
 def _limited(node: ModelNode, facts: Facts, text: MappedText) -> tuple[str, str, Span | None] | None:
     """A LIMIT of the result needs no columns to be found; without ORDER BY, or with OFFSET, only an MV that others read has a strategy."""
-    (tree,) = parse(tokenize(text.text), text.text)
+    (tree,) = trees_of(text.text)
     while isinstance(tree, exp.Subquery) and not tree.args.get("limit"):
         tree = tree.this
     limit, offset, order = (tree.args.get(key) if tree is not None else None for key in ("limit", "offset", "order"))
@@ -138,7 +138,7 @@ def _known(facts: Facts, leaf: Leaf) -> Types | None:
 
 def _guessed(text: MappedText) -> Mapping[int, Types]:
     """Leaf -> the columns that the query itself shows it to have."""
-    (tree,) = parse(tokenize(text.text), text.text)
+    (tree,) = trees_of(text.text)
     found: dict[int, dict[str, Type | None]] = {}
     for select in selects(tree) if tree is not None else ():
         tables = relations(select)

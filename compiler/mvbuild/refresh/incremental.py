@@ -17,7 +17,7 @@ from mvbuild.incremental.rewrite import OverwritePartitions
 from mvbuild.incremental.sizes import StorageSize
 from mvbuild.incremental.statements import Difference, condition_of
 from mvbuild.names import quote
-from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.catalog import CatalogError, ChangeRefused
 from mvbuild.ports.engine import QueryError
 from mvbuild.refresh.few_rows import FewRows, fetched, fetched_by_value, is_better_fetched, may_be_few, of_values
 from mvbuild.refresh.inputs import RefreshInputs
@@ -43,12 +43,22 @@ def carried_out(inputs: RefreshInputs, summary: Mapping[str, str], prove: Callab
     """Carry out the strategy of a choice. Raises NotIncremental if `prove` does, or if Spark fails to run it."""
 
     def written() -> _Rows:
-        inputs.read_changes()
+        _read_changes(inputs)
         require_no_skipped_values(inputs)
         prove()
         return _Writer(inputs, summary).write()
 
     return _outcome(inputs, written)
+
+
+def _read_changes(inputs: RefreshInputs) -> None:
+    """A full refresh does not read what could not be read here, and nothing is written yet."""
+    try:
+        inputs.read_changes()
+    except CatalogError as exc:
+        if exc.unreachable or isinstance(exc, ChangeRefused):
+            raise
+        raise NotIncremental("incremental-failed", str(exc)) from exc
 
 
 def write_values(inputs: RefreshInputs, summary: Mapping[str, str], removed: Any, added: Any) -> WriteOutcome | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from mvbuild.incremental.sizes import FEW, MANY
+from mvbuild.ports.catalog import CatalogError, ChangeRefused
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.few_rows import is_better_fetched, may_be_few
-from mvbuild.refresh.incremental import _Writer
+from mvbuild.refresh.incremental import _Writer, carried_out
+from mvbuild.refresh.write_outcome import NotIncremental
 from mvbuild.storage.history import ROWS_REMOVED
 from unit.worlds import Shop, base_table
 
@@ -138,3 +141,23 @@ def test_few_rows_of_many_that_changed_are_fetched_if_this_process_can_write_the
     assert is_fetched(table)
     assert not is_fetched(replace(table, format_version=3))
     assert not is_fetched(replace(table, properties={}))
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised", "code"),
+    [
+        (CatalogError("EOF: read 1 bytes"), NotIncremental, "incremental-failed"),
+        (ChangeRefused("files-missing", "a file is gone"), NotIncremental, "files-missing"),
+        (CatalogError("no answer", unreachable=True), CatalogError, None),
+    ],
+)
+def test_a_change_that_cannot_be_read(failure: CatalogError, raised: type[Exception], code: str | None) -> None:
+    """A full refresh does not need it. Of a catalog that does not answer, it would need other things."""
+
+    def read_changes() -> None:
+        raise failure
+
+    inputs: Any = SimpleNamespace(read_changes=read_changes, names=nullcontext)
+    with pytest.raises(raised, match=str(failure)) as caught:
+        carried_out(inputs, {})
+    assert getattr(caught.value, "code", None) == code

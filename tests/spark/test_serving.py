@@ -315,11 +315,11 @@ def test_rows_that_a_data_test_refused_are_not_served(project: MakeProject, capl
     told = made.command("show", "m")
     assert "warning[tests-failed]: lake.mart.m: its newest data failed its tests at " in told.stderr
     assert "from the storage lake.mart.m__storage: stale (lake.raw.orders has new data)" in told.stderr
-    for command in ("status", "plan"):
-        said = made.command(command, "--select", "m")
+    for command in (["status", "--select", "m"], ["plan", "--select", "m"], ["explain", "m"]):
+        said = made.command(*command)
         assert "    tests-failed: its newest data failed its tests at " in said.stdout
-        found = json.loads(made.command(command, "--select", "m", "--output", "json").stdout)
-        (one,) = found["steps"] if command == "plan" else found
+        found = json.loads(made.command(*command, "--output", "json").stdout)
+        one = {"status": lambda f: f[0], "plan": lambda f: f["steps"][0], "explain": lambda f: f}[command[0]](found)
         assert one["failed_tests"]["tests"] == ["not_null_m_customer_id: 1 row violates its rule"]
     made.sql("UPDATE lake.raw.orders SET customer_id = 2 WHERE customer_id IS NULL")
     assert rows(mvbuild.read(made.spark, "m", project=made.root)) == bag(good)  # until a run has tested that

@@ -69,7 +69,7 @@ def explanation_text(found: Explanation) -> str:
 
 def explanation_object(found: Explanation) -> dict[str, Any]:
     """The explanation as JSON."""
-    from mvbuild.artifacts.run_results import reason_object
+    from mvbuild.artifacts.run_results import failed_object, reason_object
     from mvbuild.cli.auxiliary_views import views_object
     from mvbuild.cli.history import past_object
     from mvbuild.cli.plan import choice_object
@@ -80,6 +80,7 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
         "relation": str(found.node.identifier),
         "state": found.freshness.state,
         "reasons": [reason_object(r) for r in found.freshness.reasons],
+        "failed_tests": failed_object(found.freshness.failed),
         "action": found.step.action,
         "error": found.step.diagnostic.message if found.step.diagnostic else None,
         "query": [{"depth": one.depth, "operator": one.text} for one in found.tree],
@@ -97,10 +98,11 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
 
 
 def _head(found: Explanation) -> list[str]:
-    from mvbuild.serve.words import reason_text
+    from mvbuild.serve.words import reason_text, refused_data
 
     lines = [f"{click.style(str(found.node.identifier), bold=True)}  {found.freshness.state}"]
     lines += [f"    {reason_text(r)}" for r in found.freshness.reasons]
+    lines += [f"    tests-failed: {refused_data(found.freshness.failed)}"] if found.freshness.failed else []
     if found.step.diagnostic:
         lines.append(f"    error: {found.step.diagnostic.message}")
     return lines

@@ -77,6 +77,36 @@ def test_every_problem_is_told_at_once() -> None:
     )
 
 
+X = t.StructType([t.StructField("x", t.IntegerType())])
+
+
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [
+        (X, "st.x"),
+        (X, "ST.X"),
+        (t.ArrayType(t.IntegerType()), "st.element"),
+        (t.ArrayType(X), "st.element.x"),
+        (t.MapType(t.StringType(), t.IntegerType()), "st.value"),
+        (t.StructType([t.StructField("a", X), t.StructField("a.x", t.IntegerType())]), "y"),
+    ],
+)
+def test_a_column_named_like_the_path_of_a_field(first: t.DataType, name: str) -> None:
+    """Iceberg finds columns by these paths, and tries for minutes to load a table in which two are equal."""
+    with pytest.raises(QueryError, match="is also the path of a nested field"):
+        iceberg_schema(t.StructType([t.StructField("st", first), t.StructField(name, t.IntegerType())]))
+
+
+def test_a_dot_in_a_name_alone_is_no_problem() -> None:
+    schema = t.StructType([t.StructField("st", X), t.StructField("st.y", t.IntegerType()), t.StructField("a.b", X)])
+    Schema.model_validate(iceberg_schema(schema))
+
+
+def test_a_column_without_a_name() -> None:
+    with pytest.raises(QueryError, match="Column 2 has an empty name"):
+        iceberg_schema(t.StructType([t.StructField("a", t.IntegerType()), t.StructField("", t.IntegerType())]))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -39,7 +39,7 @@ _PRIMITIVES = {
 
 def iceberg_schema(struct: StructType) -> Schema:
     """The schema. Ids are assigned as Iceberg does: the fields of a struct first, then what is nested in each of them."""
-    problems = [*_duplicates(struct, ""), *_unstorable(struct, "")]
+    problems = [*(list(_duplicates(struct, "")) or _named_like_fields(struct)), *_unstorable(struct, "")]
     if problems:
         raise QueryError(" ".join(message for _, message in problems), condition=problems[0][0])
     return {**_struct(struct, count(1)), "schema-id": 0}
@@ -88,7 +88,9 @@ def _name(data_type: DataType) -> str:
 
 
 def _unstorable(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
-    for field in struct.fields:
+    for at, field in enumerate(struct.fields, 1):
+        if not field.name:
+            yield UNSTORABLE, f"Column {at} has an empty name, which Iceberg cannot store."
         if not path and field.name in RESERVED:
             yield UNSTORABLE, f"Column '{field.name}' has a name that Iceberg reserves, and Spark cannot read a table with it."
         yield from _unstorable_type(field.dataType, f"{path}{field.name}")
@@ -112,6 +114,19 @@ def _duplicates(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
             yield DUPLICATE, f"{times} columns are named {' or '.join(spelled)}; names must differ in more than case."
     for field in struct.fields:
         yield from _duplicates_within(field.dataType, f"{path}{field.name}")
+
+
+def _named_like_fields(struct: StructType) -> Iterator[tuple[str, str]]:
+    """Iceberg finds nested fields by their paths. It cannot load a table with a column `a.b` beside a field `b` of a column `a`."""
+    paths = Counter(path.lower() for path in _paths(struct, ""))
+    for path in (one for one in _paths(struct, "") if "." in one and paths.pop(one.lower(), 1) > 1):
+        yield DUPLICATE, f"A column or field is named '{path}', which is also the path of a nested field; give it another name."
+
+
+def _paths(data_type: Any, prefix: str) -> Iterator[str]:
+    for step, inner in _nested(data_type):
+        yield f"{prefix}{step}"
+        yield from _paths(inner, f"{prefix}{step}.")
 
 
 def _duplicates_within(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:

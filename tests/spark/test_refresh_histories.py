@@ -14,7 +14,7 @@ from spark.refresh_histories import MODES, made, played
 
 pytestmark = pytest.mark.proof
 
-SEEDS = (12, 4, 5)
+SEEDS = (24, 1, 5)
 FEATURES = (("moves", "zones"), ("views", "storage", "layers"), ("catalogs", "int96"))
 ROUNDS, MVS = 2, 3
 AGAIN = "python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {rounds} --mvs {mvs} --features {of} --log --shrink 600"

@@ -43,7 +43,10 @@ def _accepted_values(tested: str, column: str, test: DataTest, _: Sequence[str])
     if as_text and any(not isinstance(v, str | None) for v in values):
         # As in dbt, a column of strings has the texts of numbers. Spark would compare numbers, and fail for texts that are none.
         texts = ", ".join("NULL" if v is None else _text(v) for v in values)
-        wrong = f"CASE typeof({column}) WHEN 'string' THEN CAST({column} AS STRING) NOT IN ({texts}) ELSE {wrong} END"
+        by_text = f"CAST({column} AS STRING) NOT IN ({texts})"
+        # With ANSI off, Spark compares no string with a boolean, not even in a branch that is never taken. Its text says the same.
+        is_truth = all(isinstance(v, bool | None) for v in values)
+        wrong = by_text if is_truth else f"CASE typeof({column}) WHEN 'string' THEN {by_text} ELSE {wrong} END"
     return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL AND {wrong} GROUP BY {column}"
 
 

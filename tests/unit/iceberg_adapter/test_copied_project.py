@@ -44,6 +44,13 @@ def test_a_moved_project(built: Path, tmp_path: Path) -> None:
     assert api.run(moved.rename(built)).ok
 
 
+def test_a_project_with_two_names(built: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(built)
+    assert api.run(link).ok
+    assert api.run(built).ok
+
+
 def test_a_table_of_somewhere_else(built: Path, tmp_path: Path) -> None:
     """It was registered: its files are not those of a project."""
     home = built / ".mvbuild"

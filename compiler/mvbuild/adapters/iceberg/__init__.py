@@ -81,6 +81,7 @@ def _require_own_place(database: Database, warehouse: str) -> None:
     """The embedded catalog names files by their full paths. In a copy of the project these are those of the original, which would lose what
     a command drops in the copy."""
     import sqlite3
+    from pathlib import Path
 
     from mvbuild.adapters.iceberg.files import local_path
 
@@ -91,7 +92,9 @@ def _require_own_place(database: Database, warehouse: str) -> None:
     except (sqlite3.Error, CatalogError):
         return  # the next reader reports it
     places = (str(local_path(row[0])).partition("/.mvbuild/warehouse/") for row in rows if row[0])
-    made = next((place for place, found, _ in places if found and place != str(path.parent.parent)), None)
+    # The same folder may have several names, by symbolic links.
+    here = path.parent.resolve()
+    made = next((place for place, found, _ in places if found and Path(place, ".mvbuild").resolve() != here), None)
     if made is not None:
         raise CatalogError(
             f"The embedded catalog in {path.parent} was made in {made}, and its tables name files there."

@@ -44,10 +44,10 @@ def test_a_moved_project(built: Path, tmp_path: Path) -> None:
     assert api.run(moved.rename(built)).ok
 
 
-def test_a_project_with_two_names(built: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(built)
-    assert api.run(link).ok
+def test_two_projects_that_share_a_catalog_by_a_symbolic_link(built: Path, tmp_path: Path) -> None:
+    other = write_project(tmp_path / "other", {"mvbuild.yml": "name: other\n", "seeds/places.csv": "id\n1\n"})
+    (other / ".mvbuild").symlink_to(built / ".mvbuild")
+    assert api.run(other).ok
     assert api.run(built).ok
 
 

@@ -155,7 +155,8 @@ class Changes:
 
 def warm_up(project: Any, names: list[str], changes: Changes, kind: str, *, is_first: bool) -> None:
     """Once in full, as `auto` chooses, which makes auxiliary views, and once more from these: what Spark generates code for and the JVM
-    compiles is warm in all. `auto` last: an MV that was refreshed in full, without its views, is written from them completely next time."""
+    compiles is warm in all. `auto` last, and twice: an MV that was refreshed in full, without its views, is written from them completely
+    next time."""
     with_policy(project, "auto")
     if is_first:
         changes.make(kind)

@@ -141,8 +141,7 @@ class _Draft:
         if blocked:
             return Step(node=id_, action="blocked", reasons=self._reasons(id_), diagnostics=(blocked,))
         step = self._mv(node) if node.storage else self._view(node)
-        needs_others = (step.is_change and step.action != "convert") or (step.action == "reuse" and any(map(self._waits, step.reasons)))
-        below = self._blocked_below(node) if needs_others else None
+        below = self._blocked_below(node) if self._depends_on_others(step) else None
         return step if below is None else replace(step, action="blocked", diagnostics=(self._missing(node, below, "", None),))
 
     def _blocked_below(self, node: ModelNode) -> NodeId | None:
@@ -301,9 +300,11 @@ class _Draft:
             return False
         return reason.code not in OF_OTHERS or reason.table in self.changing
 
-    def _waits(self, reason: Reason) -> bool:
-        """Whether the node is stale only because of what it reads, which this run does not bring up to date."""
-        return reason.effect != "fresh" and not self._counts(reason)
+    def _depends_on_others(self, step: Step) -> bool:
+        """Whether what the node reads must be right for this step; or the node is stale, and waits for what it reads."""
+        if step.action == "reuse":
+            return any(reason.effect != "fresh" for reason in step.reasons)
+        return step.is_change and step.action != "convert"
 
     def _blocked(self, node: ModelNode) -> Diagnostic | None:
         """A table or view that the node reads does not exist, and this run does not create it; or the catalog cannot store the node."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PRIVATE = re.compile(rf"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:{SECRET_NAMES})", re.IGNORECASE)
 """Settings that may contain passwords. The arguments of spark-submit are in its command line, which all users of the machine can see."""
 _ASCII = ("C", "POSIX")
-"""Locales without other letters. Python reads and writes UTF-8 in these."""
+"""Locales in which Java knows only ASCII. Python uses UTF-8 in them."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')
 _DULL = re.compile(

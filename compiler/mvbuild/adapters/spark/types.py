@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ _PRIMITIVES = {
 
 def iceberg_schema(struct: StructType) -> Schema:
     """The schema. Ids are assigned as Iceberg does: the fields of a struct first, then what is nested in each of them."""
-    problems = [*(list(_duplicates(struct, "")) or _named_like_fields(struct)), *_unstorable(struct, "")]
+    problems = [*_duplicates(struct), *_unstorable(struct)]
     if problems:
         raise QueryError(" ".join(message for _, message in problems), condition=problems[0][0])
     return {**_struct(struct, count(1)), "schema-id": 0}
@@ -87,13 +86,13 @@ def _name(data_type: DataType) -> str:
     return data_type.simpleString().split("(")[0].split(" ")[0]
 
 
-def _unstorable(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
+def _unstorable(struct: StructType) -> Iterator[tuple[str, str]]:
     for at, field in enumerate(struct.fields, 1):
         if not field.name:
             yield UNSTORABLE, f"Column {at} has an empty name, which Iceberg cannot store."
-        if not path and field.name in RESERVED:
+        if field.name in RESERVED:
             yield UNSTORABLE, f"Column '{field.name}' has a name that Iceberg reserves, and Spark cannot read a table with it."
-        yield from _unstorable_type(field.dataType, f"{path}{field.name}")
+        yield from _unstorable_type(field.dataType, field.name)
 
 
 def _unstorable_type(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
@@ -106,35 +105,25 @@ def _unstorable_type(data_type: DataType, path: str) -> Iterator[tuple[str, str]
         yield UNSTORABLE, f"Column '{path}' has type {data_type.simpleString()}, which Iceberg cannot store."
 
 
-def _duplicates(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
-    counted = Counter(field.name.lower() for field in struct.fields)
-    for name, times in counted.items():
-        if times > 1:
-            spelled = dict.fromkeys(f"'{path}{f.name}'" for f in struct.fields if f.name.lower() == name)
-            yield DUPLICATE, f"{times} columns are named {' or '.join(spelled)}; names must differ in more than case."
-    for field in struct.fields:
-        yield from _duplicates_within(field.dataType, f"{path}{field.name}")
-
-
-def _named_like_fields(struct: StructType) -> Iterator[tuple[str, str]]:
-    """Iceberg finds nested fields by their paths. It cannot load a table with a column `a.b` beside a field `b` of a column `a`."""
-    paths = Counter(path.lower() for path in _paths(struct, ""))
-    for path in (one for one in _paths(struct, "") if "." in one and paths.pop(one.lower(), 1) > 1):
-        yield DUPLICATE, f"A column or field is named '{path}', which is also the path of a nested field; give it another name."
+def _duplicates(struct: StructType) -> Iterator[tuple[str, str]]:
+    """Iceberg finds columns and fields by their paths, whatever the case: it cannot load a table with a column `a.b` beside a field `b` of
+    a column `a`."""
+    spelled: dict[str, list[str]] = {}
+    for path in _paths(struct, ""):
+        spelled.setdefault(path.lower(), []).append(path)
+    twice = {path for path, found in spelled.items() if len(found) > 1}
+    for path, found in spelled.items():
+        if path not in twice or any(path.startswith(f"{other}.") for other in twice):
+            continue
+        names = " or ".join(f"'{name}'" for name in dict.fromkeys(found))
+        what = "columns or fields have the path" if "." in path else "columns are named"
+        yield DUPLICATE, f"{len(found)} {what} {names}; names must differ in more than case."
 
 
 def _paths(data_type: Any, prefix: str) -> Iterator[str]:
     for step, inner in _nested(data_type):
         yield f"{prefix}{step}"
         yield from _paths(inner, f"{prefix}{step}.")
-
-
-def _duplicates_within(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
-    if data_type.typeName() == "struct":
-        yield from _duplicates(data_type, f"{path}.")  # type: ignore[arg-type]
-        return
-    for step, inner in _nested(data_type):
-        yield from _duplicates_within(inner, f"{path}.{step}")
 
 
 def _nested(data_type: Any) -> list[tuple[str, DataType]]:

@@ -36,7 +36,7 @@ from mvbuild.incremental.inputs import Input, Inputs, ReadChange, total
 from mvbuild.incremental.kept_views import KeptInput, over
 from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.shape import Shape
-from mvbuild.incremental.sizes import Sizes, StorageSize
+from mvbuild.incremental.sizes import Sizes, StorageSize, rows_that_differ
 from mvbuild.incremental.strategies import COMPLETE
 from mvbuild.ports.changes import ChangePart, FileGroup, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
@@ -68,7 +68,7 @@ def cost_of_views(
         if cost is None:
             return None
         spent += cost
-        rows = sum(change.rows for leaf, change in changes.items() if leaf in cut.reads)
+        rows = sum(rows_that_differ(change) for leaf, change in changes.items() if leaf in cut.reads)
         rows += sum(expected[leaf].rows for leaf in cut.reads if leaf in expected)
         size += total(held, held.current_snapshot_id, "total-files-size")
         kept[cut.leaf] = KeptInput(table=held, snapshot_id=held.current_snapshot_id or 0, uuid=held.uuid)

@@ -89,8 +89,8 @@ class StorageSize:
         return all(is_plain(field["type"]) for field in self.table.schema["fields"])
 
     def changes_in_few(self, changed: int) -> bool:
-        """Whether few rows of it are expected to change, if this many changed below: these are few, or it has few, or few changed when it
-        was written last. Not if the number of its rows is unknown."""
+        """Whether few rows of it are expected to change, if this many are expected to differ below: these are few, or it has few, or few
+        changed when it was written last. Not if the number of its rows is unknown."""
         return changed <= FEW or 0 < self.rows <= FEW_STORED or (changed <= MANY and self._changed_last <= FEW_LAST)
 
     @property
@@ -124,21 +124,15 @@ class Sizes:
     @property
     def changes_in_few(self) -> bool:
         """Whether few rows of the storage are expected to change."""
-        return not self.moved and self.storage.changes_in_few(self.rows_changed)
+        return not self.moved and self.storage.changes_in_few(self.rows_that_differ)
 
     @property
     def has_many_changes(self) -> bool:
         return self.rows_that_differ > MANY
 
     @property
-    def rows_changed(self) -> int:
-        """At most: all rows of rewritten files."""
-        return sum(change.rows for change in self.changes.values())
-
-    @property
     def rows_that_differ(self) -> int:
-        """As expected: without the rows that a rewritten file still has."""
-        return sum(change.rows - 2 * _rewritten(change) for change in self.changes.values())
+        return sum(map(rows_that_differ, self.changes.values()))
 
     def is_large(self, relation: Relation) -> bool:
         """Whether moving all rows of its tables to other tasks takes longer than a statement that avoids it."""
@@ -202,6 +196,11 @@ def _of_change(change: TableChange, side: Side, of: int, cost: float) -> TableSi
     gone, read = change.rows - added.rows - same, removed.rows + altered.rows
     compared = read if again else 0
     return TableSize(bytes=removed.bytes + altered.bytes, rows=gone, read=read, of=of, row_cost=cost, compared=compared)
+
+
+def rows_that_differ(change: TableChange) -> int:
+    """The expected number of rows on both sides, without those that a rewritten file still has."""
+    return change.rows - 2 * _rewritten(change)
 
 
 def _rewritten(change: TableChange) -> int:

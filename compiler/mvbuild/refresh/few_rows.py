@@ -47,8 +47,7 @@ def may_be_few(inputs: RefreshInputs) -> bool:
     """Whether it is worth trying: a small change below can still affect many rows."""
     if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
         return False  # how many rows a clock lets in or out is not known
-    changed = sum(change.rows for change in inputs.choice.changes.values())
-    return can_be_fetched(inputs) and StorageSize(table=inputs.place.before).changes_in_few(changed)
+    return can_be_fetched(inputs) and StorageSize(table=inputs.place.before).changes_in_few(inputs.rows_changed)
 
 
 def can_be_fetched(inputs: RefreshInputs) -> bool:

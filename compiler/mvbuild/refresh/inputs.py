@@ -39,7 +39,7 @@ from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.row_query import RowQuery
-from mvbuild.incremental.sizes import LITTLE
+from mvbuild.incremental.sizes import LITTLE, rows_that_differ
 from mvbuild.incremental.statements import Difference, by_value
 from mvbuild.incremental.stored_rows import STORAGE, Stored
 from mvbuild.names import TableIdentifier, quote
@@ -108,6 +108,15 @@ class RefreshInputs:
     def _has_no_rows(self, scan: Scan) -> bool:
         rows = self.read.get(scan_name(scan))
         return rows is not None and not rows.count
+
+    @property
+    def rows_changed(self) -> int:
+        """Below: those that were read in this process, and those that are expected of other tables."""
+        return sum(self._rows_changed(leaf, change) for leaf, change in self.choice.changes.items())
+
+    def _rows_changed(self, leaf: int, change: TableChange) -> int:
+        sides = [self.read[key].count for version in ("plus", "minus") if (key := f"{leaf} {version}") in self.read]
+        return sum(sides) if sides else rows_that_differ(change)
 
     @cached_property
     def wanted(self) -> dict[int, exp.Expr]:

@@ -86,6 +86,19 @@ def test_rows_with_one_hash_are_not_taken_for_each_other(seed: int, monkeypatch:
     assert _bag(plus) - lefts == _bag(came)
 
 
+@pytest.mark.parametrize("column", ["id", "text", "when"])
+def test_one_value_that_differs_is_found_in_any_column(column: str) -> None:
+    """The other rows are left out by their places, before anything is hashed."""
+    rows = [{"id": at, "text": None if at % 3 else "x" * (at % 5), "when": None if at % 7 else at} for at in range(100)]
+    old = pa.Table.from_pylist(rows)
+    new = pa.Table.from_pylist(
+        [*rows[:50], {**rows[50], column: None if rows[50][column] is not None else {"text": ""}.get(column, 1)}, *rows[51:]]
+    )
+    came, went = cancelled(new, old)
+    assert (came.num_rows, went.num_rows) == (1, 1)
+    assert went.to_pylist() == rows[50:51]
+
+
 def test_nothing_on_one_side() -> None:
     rows = pa.table({"id": [1, 2]})
     assert cancelled(rows, rows.slice(0, 0)) == (rows, rows.slice(0, 0))

@@ -13,9 +13,11 @@ import pytest
 
 from mvbuild.incremental.sizes import FEW, MANY
 from mvbuild.ports.catalog import CatalogError, ChangeRefused
+from mvbuild.ports.changes import ChangePart, FileGroup, ReadRows, TableChange
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.few_rows import is_better_fetched, may_be_few
 from mvbuild.refresh.incremental import _Writer, carried_out
+from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.write_outcome import NotIncremental
 from mvbuild.storage.history import ROWS_REMOVED
 from unit.worlds import Shop, base_table
@@ -31,6 +33,7 @@ class Wanted:
     statements: list[str] = field(default_factory=list)
     relations: Mapping[str, str] = field(default_factory=dict)
     target: str = "lake.mart.m"
+    rows_changed: int = 0
     node: str = "model.shop.m"
     # A clock moved: how many rows it lets in is unknown, so they are not fetched at once.
     choice: Any = field(default_factory=lambda: SimpleNamespace(changes={}, inputs=SimpleNamespace(moved={"current_date": "2026-11-24"})))
@@ -128,8 +131,31 @@ def test_a_spark_that_cannot_copy_by_position_writes_what_remains(
 )
 def test_when_few_rows_are_expected(tmp_path: Path, changed: int, summary: dict[str, str], tried: bool) -> None:
     table = _with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), summary)
-    choice = SimpleNamespace(changes={0: SimpleNamespace(rows=changed)}, inputs=None)
-    assert may_be_few(Wanted(table, choice=choice)) == tried  # type: ignore[arg-type]
+    choice = SimpleNamespace(inputs=None)
+    assert may_be_few(Wanted(table, choice=choice, rows_changed=changed)) == tried  # type: ignore[arg-type]
+
+
+def test_rows_that_were_read_are_counted_and_those_of_rewritten_files_are_estimated() -> None:
+    nothing: Any = None
+    rewritten = FileGroup(files=1, rows=1_000_000, bytes=8_000_000)
+    part = ChangePart(
+        old=1,
+        new=2,
+        added=rewritten,
+        removed=rewritten,
+        altered=FileGroup(),
+        only_deletes=True,
+        had_deletes=False,
+        deleted_rows=0,
+        files=nothing,
+    )
+    change = TableChange(table=nothing, old=1, new=2, parts=(part,), manifests_read=1, manifest_bytes_read=1)
+    choice: Any = SimpleNamespace(changes={0: change, 1: change})
+    inputs = RefreshInputs(session=nothing, node="model.shop.m", choice=choice, place=nothing)
+    expected = inputs.rows_changed // 2
+    assert 0 < expected < 100_000
+    inputs.read = {f"0 {side}": ReadRows(count=count, ranges={}, data=None) for side, count in (("plus", 3), ("minus", 4))}
+    assert inputs.rows_changed == expected + 7
 
 
 def test_few_rows_of_many_that_changed_are_fetched_if_this_process_can_write_them(tmp_path: Path) -> None:

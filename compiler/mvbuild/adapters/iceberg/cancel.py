@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    _Cell = tuple[np.ndarray, np.ndarray]
-    """A part of all values of a column, on the left and the right side."""
-
 _ODD = 0x9E3779B97F4A7C15
 _SHIFT = 32
 _WORD = 8
@@ -27,30 +24,29 @@ def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Both tables without the shared rows. They must have the same columns, of numbers, times, text or bytes, without nesting."""
     if not plus.num_rows or not minus.num_rows:
         return plus, minus
-    cells = _both_cells(plus, minus)
-    head = _alike(cells)
-    cells = [(left[head:], right[head:]) for left, right in cells]
-    tail = _alike([(left[::-1], right[::-1]) for left, right in cells])
-    plus, minus = plus.slice(head, plus.num_rows - head - tail), minus.slice(head, minus.num_rows - head - tail)
+    head = _alike(plus, minus)
+    plus, minus = plus.slice(head), minus.slice(head)
+    tail = _alike(plus, minus, at_end=True)
+    plus, minus = plus.slice(0, plus.num_rows - tail), minus.slice(0, minus.num_rows - tail)
     if not plus.num_rows or not minus.num_rows:
         return plus, minus
-    left, right = _pairs([(left[: plus.num_rows], right[: minus.num_rows]) for left, right in cells])
+    left, right = equal_pairs(plus, minus)
     return without(plus, left), without(minus, right)
 
 
 def equal_pairs(one: pa.Table, other: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """The positions of rows that are equal, in pairs: of copies of a row, as many as both tables have."""
-    return _pairs(_both_cells(one, other))
-
-
-def _both_cells(one: pa.Table, other: pa.Table) -> list[_Cell]:
     import pyarrow as pa
 
-    return [
-        (cell[: one.num_rows], cell[one.num_rows :])
-        for column in one.column_names
-        for cell in _cells(pa.chunked_array([*one[column].chunks, *other[column].chunks]))
-    ]
+    both = [pa.chunked_array([*one[name].chunks, *other[name].chunks]) for name in one.column_names]
+    found = (cell for column in both for cell in _cells(column, nullable=bool(column.null_count)))
+    cells = [(cell[: one.num_rows], cell[one.num_rows :]) for cell in found]
+    left, right = _of_one_hash(*map(_hashes, zip(*cells, strict=True)))
+    for ours, theirs in cells:
+        same = ours[left] == theirs[right]
+        if not same.all():
+            left, right = left[same], right[same]
+    return left, right
 
 
 def without(rows: pa.Table, places: np.ndarray) -> pa.Table:
@@ -63,26 +59,33 @@ def without(rows: pa.Table, places: np.ndarray) -> pa.Table:
     return rows.filter(pa.array(stays))
 
 
-def _alike(cells: Sequence[_Cell]) -> int:
-    """How many rows at the beginning are equal: writers that rewrite a file usually omit rows and keep the order."""
+def _alike(one: pa.Table, other: pa.Table, *, at_end: bool = False) -> int:
+    """How many rows at the beginning or the end are equal: writers that rewrite a file usually omit rows and keep the order."""
     import numpy as np
 
-    rows = min(map(len, cells[0]))
-    for left, right in cells:
-        same = left[:rows] == right[:rows]
+    rows: int = min(one.num_rows, other.num_rows)
+    for name in one.column_names:
+        if not rows:
+            break
+        left, right = (side[name].slice(len(side[name]) - rows if at_end else 0, rows) for side in (one, other))
+        same = _are_equal(left, right)
         if not same.all():
-            rows = int(np.argmin(same))
+            rows = int(np.argmin(same[::-1] if at_end else same))
     return rows
 
 
-def _pairs(cells: Sequence[_Cell]) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of rows that are equal."""
-    left, right = _of_one_hash(*map(_hashes, zip(*cells, strict=True)))
-    for one, other in cells:
-        same = one[left] == other[right]
-        if not same.all():
-            left, right = left[same], right[same]
-    return left, right
+def _are_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray:
+    """For each row of two columns of one length, whether both have the same value."""
+    import numpy as np
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    if _has_words(left.type):
+        nullable = bool(left.null_count or right.null_count)
+        words = zip(_cells(left, nullable=nullable), _cells(right, nullable=nullable), strict=True)
+        same: np.ndarray = np.logical_and.reduce([one == other for one, other in words])
+        return same
+    equal = pc.fill_null(pc.equal(left, right), fill_value=False)
+    return np.asarray(pc.or_(equal, pc.and_(left.is_null(), right.is_null())))
 
 
 def _hashes(cells: Sequence[np.ndarray]) -> np.ndarray:
@@ -110,23 +113,30 @@ def _of_one_hash(lefts: np.ndarray, rights: np.ndarray) -> tuple[np.ndarray, np.
     return left[found], right[at[found]]
 
 
-def _cells(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
+def _cells(column: pa.ChunkedArray, *, nullable: bool) -> Iterator[np.ndarray]:
     """Integers that are equal in two rows if and only if the values are."""
     import numpy as np
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    elif not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)):
+    elif not _has_words(column.type):
         column = pa.chunked_array([chunk.indices for chunk in column.dictionary_encode().chunks])
     array = column.combine_chunks()
-    if not array.null_count:
+    if not nullable:
         yield from _words(array)
         return
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     yield valid.astype(np.int8)
     for word in _words(array):
         yield np.where(valid, word, 0)  # the data under a NULL is undefined
+
+
+def _has_words(type_: pa.DataType) -> bool:
+    """Whether equal values have equal bits, all of one length."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_primitive(type_) or pa.types.is_decimal(type_))
 
 
 def _words(array: pa.Array) -> Iterator[np.ndarray]:

@@ -49,7 +49,7 @@ REFUSED = ("session-object", "unsupported-format")
 """Codes of what no MV can be made of."""
 AUXILIARY_STEPS = 0.4
 """How often others change an auxiliary view before a run."""
-EXACT = ("merge", "affected-keys", "bag", "full-diff", "append", "top-k")
+EXACT = ("merge", "min-max", "affected-keys", "bag", "full-diff", "append", "top-k")
 """Strategies that write the rows that differ and no other."""
 
 

@@ -36,6 +36,7 @@ QUERIES: Mapping[str, str] = {
     "sorted": "SELECT k, sum(v) AS total, count(v) AS vs, count(*) AS n FROM raw.sales GROUP BY k ORDER BY total DESC, k",
     "first": "SELECT id, v FROM raw.sales ORDER BY v DESC NULLS LAST, id LIMIT 3",
     "first_totals": "SELECT k, sum(v) AS total FROM raw.sales GROUP BY k ORDER BY total DESC, k LIMIT 2",
+    "ends": "SELECT count(*) AS n, min(day) AS first, max(v) AS most, max(name) AS last FROM raw.sales JOIN raw.customers USING (k)",
     "running": "SELECT id, sum(v) OVER (ORDER BY id) AS total FROM raw.sales",
 }
 CHILDREN: Mapping[str, str] = {
@@ -47,7 +48,8 @@ FILES = {
     "models/all.yml": f"models:\n  - {{name: daily, config: {{partition_by: ['month(day)'], table_properties: {COPY_ON_WRITE}}}}}\n"
     f"  - {{name: per_k_in_file, config: {{storage: {{format: metadata-file}}, table_properties: {COPY_ON_WRITE}}}}}\n"
     f"  - {{name: named_in_copies, config: {{table_properties: {COPY_ON_WRITE}}}}}\n"
-    "  - {name: first_totals, config: {auxiliary_views: never}}\n",
+    "  - {name: first_totals, config: {auxiliary_views: never}}\n"
+    "  - {name: ends, config: {auxiliary_views: never}}\n",
     **{f"models/{name}.sql": sql + "\n" for name, sql in {**QUERIES, **CHILDREN}.items()},
 }
 NAMES = (*QUERIES, *CHILDREN)
@@ -120,6 +122,8 @@ def only(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
         ("merge", "per_k", "DELETE FROM lake.raw.sales WHERE k = 9 OR id = 2", 1, 2),
         ("merge", "per_k_in_file", "UPDATE lake.raw.sales SET v = v + 1 WHERE k = 1", 1, 1),
         ("merge", "sorted", "INSERT INTO lake.raw.sales VALUES (24, 2, DATE'2026-03-01', 4)", 1, 1),
+        ("min-max", "ends", "DELETE FROM lake.raw.sales WHERE id = 5", 1, 1),
+        ("min-max", "ends", "UPDATE lake.raw.sales SET v = 200 + id WHERE v > 20", 1, 1),
         ("affected-keys", "most", "UPDATE lake.raw.sales SET v = 99 WHERE id = 4", 1, 1),
         ("affected-keys", "ranks", "DELETE FROM lake.raw.sales WHERE id = 5", None, None),
         ("partitions", "daily", "UPDATE lake.raw.sales SET v = 77 WHERE day < DATE'2026-01-10'", None, None),
@@ -129,7 +133,7 @@ def only(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
         ("top-k", "first_totals", "UPDATE lake.raw.sales SET v = 5000 WHERE id = 7", None, None),
         ("full-diff", "most", "DELETE FROM lake.raw.sales WHERE id = 4", 1, 1),
     ],
-    ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "merge-order-by", "affected-keys", "affected-keys-window", "partitions", "bag", "top-k-inserts", "top-k-updates", "top-k-of-groups", "full-diff"],
+    ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "merge-order-by", "min-max-deletes", "min-max-updates", "affected-keys", "affected-keys-window", "partitions", "bag", "top-k-inserts", "top-k-updates", "top-k-of-groups", "full-diff"],
 )  # fmt: skip
 def test_each_strategy(
     built: Project, monkeypatch: pytest.MonkeyPatch, strategy: str, model: str, statement: str, added: int | None, removed: int | None
@@ -175,6 +179,19 @@ def test_rows_that_follow_the_first_ones_are_read_from_the_base_table(built: Pro
     built.sql("INSERT INTO lake.raw.sales VALUES (42, 1, DATE'2026-03-01', 9003)")
     assert refreshed(built, "first").details["strategy"] == "top-k"
     assert_right(built, "first")
+
+
+@pytest.mark.parametrize("rows", ["few", "many"])
+def test_the_next_extreme_is_read_from_the_base_table(built: Project, monkeypatch: pytest.MonkeyPatch, rows: str) -> None:
+    refreshed(built, "ends")
+    built.sql("DELETE FROM lake.raw.sales WHERE v = (SELECT max(v) FROM lake.raw.sales)")
+    only(monkeypatch, "min-max")
+    if rows == "many":
+        monkeypatch.setattr("mvbuild.refresh.incremental.may_be_few", lambda _: False)
+        monkeypatch.setattr("mvbuild.refresh.incremental.is_better_fetched", lambda _: False)
+    found = refreshed(built, "ends")
+    assert (found.details["strategy"], found.details["reason"]) == ("full", "extreme-removed")
+    assert_right(built, "ends")
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def _cost(
     below |= {leaf: change for leaf, change in expected.items() if leaf in read}
     if not below:
         return Cost(bytes=0, rows=0)
-    asked = replace(question, policy="incremental", has_children=True, read=_Expected(question.read))
+    asked = replace(question, has_children=True, read=_Expected(question.read))
     choice = cheapest_of(asked, held, inputs, shape, below)
     if not choice.is_incremental or (choice.strategy in COMPLETE and not may_compute_all):
         return None

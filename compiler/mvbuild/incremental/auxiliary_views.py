@@ -223,14 +223,10 @@ def choice_of_view(
         return replace(_full(exc.code, exc.message), inputs=over(given, kept, read), shape=cut.shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=cut.shape)
-    policy = "incremental" if is_followed else question.policy
     # If the MV is computed from all its rows, it does not help to know which of them changed: a comparison only costs.
-    alone = replace(question, policy=policy, has_children=is_followed and question.policy == "auto")
-    found = cheapest_of(alone, table, inputs, cut.shape, changes)
-    if found.is_incremental or alone.has_children or policy == "auto":
-        return found
-    # Under the policy `incremental`, everything is computed only if the change alone cannot be followed.
-    return cheapest_of(replace(alone, has_children=True), table, inputs, cut.shape, changes)
+    if not is_followed:
+        return cheapest_of(replace(question, has_children=False), table, inputs, cut.shape, changes, may_be_full=True)
+    return cheapest_of(replace(question, has_children=True), table, inputs, cut.shape, changes)
 
 
 def _is_doubted(question: Question, view: TableState | None) -> bool:
@@ -259,7 +255,7 @@ def choice_of_query(
         return replace(_full("auxiliary-views-built", what), inputs=inputs, shape=shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=shape)
-    return cheapest_of(replace(question, policy="incremental", has_children=True), storage, inputs, shape, changes)
+    return cheapest_of(replace(question, has_children=True), storage, inputs, shape, changes)
 
 
 def query_in_full(plan: AuxiliaryPlan, kept: Mapping[int, KeptInput]) -> StrategyChoice:

@@ -105,10 +105,12 @@ def choose(question: Question) -> StrategyChoice:
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
 
 
-def cheapest_of(question: Question, storage: TableState, given: Inputs, shape: Shape, changes: Mapping[int, TableChange]) -> StrategyChoice:
+def cheapest_of(
+    question: Question, storage: TableState, given: Inputs, shape: Shape, changes: Mapping[int, TableChange], *, may_be_full: bool = False
+) -> StrategyChoice:
     """The cheapest strategy for a query that Spark has confirmed and for tables that have changed; none that may fall short, because the
-    tables are auxiliary views, which any other strategy reads cheaply."""
-    choosing = _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes)
+    tables are auxiliary views, which any other strategy reads cheaply. `may_be_full`: whether a full refresh may be cheaper."""
+    choosing = _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes, may_be_full=may_be_full)
     return choosing._cheapest(changes, is_proven=True, without=MAY_FALL_SHORT)
 
 
@@ -154,6 +156,8 @@ class _Choosing:
     given: Inputs
     shape: Shape
     changes: Mapping[int, TableChange]
+    may_be_full: bool = True
+    """Whether it is full where no strategy is clearly cheaper, unless the policy is `incremental`."""
 
     def choice(self) -> StrategyChoice:
         # Nothing else here prevents a misread query from leading to wrong rows.
@@ -178,8 +182,8 @@ class _Choosing:
         for name, strategy in STRATEGIES.items():
             if name in without:
                 continue
-            if name in MAY_FALL_SHORT and self.question.policy == "auto" and often_falls_short(past):
-                against.append(Considered(strategy=name, code="first-rows-removed", message="recent refreshes fell short"))
+            if self.question.policy == "auto" and often_falls_short(name, past):
+                against.append(Considered(strategy=name, code=MAY_FALL_SHORT[name], message="recent refreshes fell short"))
                 continue
             try:
                 made = strategy(case)
@@ -198,9 +202,10 @@ class _Choosing:
         return rewrite, change, cost_of(rewrite, change, self.shape.root, known, is_proven=is_proven)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Cost]], against: list[Considered], full: Cost) -> StrategyChoice:
-        tolerant = self.question.policy in ("incremental", "incremental_strict")
+        is_incremental = self.question.policy in ("incremental", "incremental_strict")
+        tolerant = is_incremental or not self.may_be_full
         # Whatever it costs: to compute everything is the last resort.
-        partial = [name for name in possible if name not in COMPLETE] if tolerant else []
+        partial = [name for name in possible if name not in COMPLETE] if is_incremental else []
         best = min(partial or possible, key=lambda name: possible[name][2].share_of(full), default=None)
         chosen = best if best and (tolerant or possible[best][2].share_of(full) < CHEAPER) else None
         if chosen is None:

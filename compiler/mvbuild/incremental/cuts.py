@@ -363,7 +363,9 @@ def _can_be_kept(type_: Type | None) -> bool:
 
 def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool:
     """Whether a strategy other than a full computation can be used if rows are added and removed. `changed`: of these tables, or of all."""
-    return any(one.refused is None for one in answers(shape, "deletes", changed=changed) if one.strategy not in COMPLETE | MAY_FALL_SHORT)
+    return any(
+        one.refused is None for one in answers(shape, "deletes", changed=changed) if one.strategy not in COMPLETE | MAY_FALL_SHORT.keys()
+    )
 
 
 def _merges(shape: Shape) -> bool:

@@ -10,20 +10,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from mvbuild.incremental.strategies import FULL
+from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT
 from mvbuild.storage.history import PastRefresh
 
 ENOUGH, LAST = 2, 5
 """How many refreshes of a kind are needed, and how many count."""
-_AFTER_AN_ATTEMPT = ("first-rows-removed", "nan-or-negative-zero", "incremental-failed", "round-trip-unproven")
+_AFTER_AN_ATTEMPT = (*MAY_FALL_SHORT.values(), "nan-or-negative-zero", "incremental-failed", "round-trip-unproven")
 """Reasons of full refreshes before which an incremental one was tried: their seconds include both."""
 LOWEST, HIGHEST = 0.5, 2.0
 """One more user of the machine at the wrong time must not change every later choice."""
 
 
-def often_falls_short(past: Sequence[PastRefresh]) -> bool:
-    """Whether the first rows of an MV are removed so often that looking among the stored ones does not pay."""
-    return sum(one.reason == "first-rows-removed" for one in past[-LAST:]) >= ENOUGH
+def often_falls_short(strategy: str, past: Sequence[PastRefresh]) -> bool:
+    """Whether it was not enough so often that trying it does not pay."""
+    reason = MAY_FALL_SHORT.get(strategy)
+    return reason is not None and sum(one.reason == reason for one in past[-LAST:]) >= ENOUGH
 
 
 def corrections(past: Iterable[PastRefresh]) -> dict[str, float]:

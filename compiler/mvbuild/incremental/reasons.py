@@ -75,6 +75,10 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Some of the first rows were removed, and too few new rows take their places. The next rows are only in the base tables.",
         "Nothing to do: the next refreshes can be incremental again. With incremental_strict, run it once with --full-refresh.",
     ),
+    "extreme-removed": (
+        "The row with the min or max may have been removed. The next one is only in the base tables.",
+        "Nothing to do: the next refreshes can be incremental again. With incremental_strict, run it once with --full-refresh.",
+    ),
     "window-without-partition": ("A window function without PARTITION BY depends on all rows.", "Add PARTITION BY."),
     "scalar-subquery-changed": (
         "The single value of a subquery depends on a table that changed, so every row may change.",
@@ -102,6 +106,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "no-aggregate": ("The query does not end in GROUP BY with aggregates.", "Nothing to do: other strategies cover such queries."),
     "no-limit": ("The query does not end in ORDER BY with LIMIT.", "Nothing to do: other strategies cover such queries."),
+    "no-min-max": ("The query is not a min or max of all rows, or no row was removed.", "Nothing to do: other strategies cover it."),
     "not-linear": (
         "The query is not a projection, filter, inner join or UNION ALL of what changed.",
         "Nothing to do: other strategies cover it.",
@@ -158,7 +163,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     "forced": ("A full refresh was requested.", "Nothing to do, or remove --full-refresh or refresh_policy: full."),
 }
 
-UNINFORMATIVE = ("no-aggregate", "no-limit", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
+UNINFORMATIVE = ("no-aggregate", "no-limit", "no-min-max", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
 """They say that one strategy is for other queries, and not why none was used."""
 GENERAL = ("no-key", "not-mergeable")
 """Another reason may explain them."""

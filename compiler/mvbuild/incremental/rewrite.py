@@ -87,6 +87,8 @@ class Upsert:
     inserts: Mapping[str, exp.Expr]
     delete_when: exp.Expr | None = None
     insert_when: exp.Expr | None = None
+    only_if: exp.Expr | None = None
+    """Only without keys: otherwise the new values do not follow from the old ones, and the refresh fails."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

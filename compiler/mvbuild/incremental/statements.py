@@ -151,7 +151,9 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
             updated = resolved(write.updates[name])
             same.extend(same_value(column(names[name]), updated, stored.types[name]))
         values.append(Item(f"came_{at}v", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
-    delete = resolved(write.delete_when) if write.delete_when is not None else exp.false()
+    # A row that nothing replaces: only if it may not be updated, which fails below.
+    only_if = exp.Not(this=exp.paren(write.only_if)) if write.only_if is not None else exp.false()
+    delete = resolved(write.delete_when if write.delete_when is not None else only_if)
     insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()
     lives = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.Not(this=exp.paren(delete.copy(), copy=False)))], default=insert)
     unchanged = conjunction(same)
@@ -166,9 +168,14 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
     merged = Cte("merged", Filter(rows, column("counts")))
     gone = Project(Filter(merged.ref, matched), tuple(Item(name, column(name)) for name in stored.at))
     came = Project(Filter(merged.ref, column("lives")), tuple(Item(i.name, column(i.name)) for i in values))
-    return Difference(ctes=(*rewrite.ctes, delta, merged), gone=gone, came=came)
+    found = Difference(ctes=(*rewrite.ctes, delta, merged), gone=gone, came=came)
+    if write.only_if is None:
+        return found
+    expected = Cte("expected", came)
+    return replace(found, ctes=(*found.ctes, expected), removes=expected, mismatch=EXTREME_REMOVED)
 
 
+EXTREME_REMOVED = ("extreme-removed", "the row with the min or max may have been removed")
 _ROWS = "rows"
 """What an `Exchange` computes."""
 

@@ -36,7 +36,7 @@ from mvbuild.incremental.shared_joins import with_shared_joins
 from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.statements import difference
 from mvbuild.incremental.stored_rows import STORAGE, Stored
-from mvbuild.incremental.strategies import STRATEGIES
+from mvbuild.incremental.strategies import MAY_FALL_SHORT, STRATEGIES
 from mvbuild.ports.changes import ValueRange
 
 SQL_TYPES: Mapping[str, str] = {
@@ -190,8 +190,8 @@ class OnDuckDB:
         rows = self.connection.execute(sql).fetchall()
         (gone, distinct, wanted) = rows[0][:3]
         assert gone == distinct, f"{gone} positions to remove are {distinct} different ones"
-        if isinstance(made.write, Top) and wanted not in (None, gone):
-            raise Refused("first-rows-removed", "the next rows are not stored")
+        if made.strategy in MAY_FALL_SHORT and wanted not in (None, gone):
+            raise Refused(MAY_FALL_SHORT[made.strategy], "what follows is not stored")
         assert wanted is None or wanted == gone, f"{gone} of {wanted} rows to be removed were found"
         after = bag([row[4:] for row in rows if row[3]])
         if isinstance(made.write, Exchange | Bag | Top):

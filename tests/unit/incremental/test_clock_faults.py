@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import clock, delta
+from mvbuild.incremental import clock, delta, merged_groups
 from mvbuild.incremental.algebra import Filter, Relation
 from mvbuild.incremental.delta import Deltas
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.strategies import STRATEGIES, merge
+from mvbuild.incremental.strategies import STRATEGIES
 from seeds import more_seeds
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
 from unit.incremental.oracle import ACCEPTED, seen, shrunk
@@ -137,7 +137,7 @@ def only_the_first_value_of_a_row_moves(patch: Patch) -> None:
 
 
 def a_time_above_groups_changes_those_with_rows(patch: Patch) -> None:
-    patch.setattr(merge, "_require_steady", lambda computed, clock: None)
+    patch.setattr(merged_groups, "_require_steady", lambda computed, clock: None)
 
 
 def a_part_of_a_lambda_is_taken_for_one_of_the_row(patch: Patch) -> None:

@@ -101,12 +101,14 @@ def test_full_refreshes_after_an_attempt_do_not_count() -> None:
 
 def test_a_strategy_that_often_falls_short() -> None:
     right, short = past("top-k", 1, 1), past("full", 1, 1, reason="first-rows-removed")
-    assert [often_falls_short(of) for of in ([right] * 9, [short], [short, right, short], [short, short, *[right] * 5])] == [
+    assert [often_falls_short("top-k", of) for of in ([right] * 9, [short], [short, right, short], [short, short, *[right] * 5])] == [
         False,
         False,
         True,
         False,
     ]
+    assert not often_falls_short("min-max", [short] * 5)
+    assert not often_falls_short("merge", [right] * 5)
 
 
 def test_the_last_refreshes_count_and_one_is_not_enough_to_go_far() -> None:

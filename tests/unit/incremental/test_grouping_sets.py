@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import grouping_sets, select_parts
+from mvbuild.incremental import grouping_sets, merged_groups, select_parts
 from mvbuild.incremental.algebra import Aggregate, Expand, Explode, walk
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.grouping_sets import Grouping
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.samples import shape
-from mvbuild.incremental.strategies import merge
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
 from unit.incremental.oracle import ACCEPTED, seen, shrunk
 from unit.incremental.queries import GROUPED, generated
@@ -141,7 +140,7 @@ def a_set_needs_no_number_though_keys_may_be_null(patch: Patch) -> None:
     def change(_: Any, aggregate: Aggregate, stored: Any) -> tuple[str, ...]:
         return tuple(item.name for item in aggregate.keys if item.name in stored)
 
-    patch.setattr(merge, "_stored_keys", change)
+    patch.setattr(merged_groups, "_stored_keys", change)
 
 
 @pytest.mark.proof

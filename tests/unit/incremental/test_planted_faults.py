@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import alike, delta, push_filters, queries, restrict, row_order, select_parts, statements, stored_rows, subqueries
+from mvbuild.incremental import (
+    alike,
+    delta,
+    merged_groups,
+    push_filters,
+    queries,
+    restrict,
+    row_order,
+    select_parts,
+    statements,
+    stored_rows,
+    subqueries,
+)
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
@@ -254,12 +266,12 @@ def rows_with_nulls_are_not_removed(patch: Patch) -> None:
 
 @planted("group by", "global aggregate", by=("merge",))
 def the_sum_of_no_values_is_zero(patch: Patch) -> None:
-    patch.setattr(merge, "unless_zero", lambda counted, value: value)
+    patch.setattr(merged_groups, "unless_zero", lambda counted, value: value)
 
 
 @planted("group by", "global aggregate", by=("merge",))
 def count_counts_nulls(patch: Patch) -> None:
-    patch.setattr(merge, "_counted", lambda argument: column(merge.WEIGHT))
+    patch.setattr(merged_groups, "_counted", lambda argument: column(merged_groups.WEIGHT))
 
 
 @planted("not in")
@@ -556,12 +568,12 @@ def rows_that_went_are_added(patch: Patch) -> None:
     def weighted(true: Callable[..., Any], self: Any, part: Relation, needed: list[str], weight: int) -> Any:
         return true(self, part, needed, abs(weight))
 
-    around(patch, merge._Plan, "_weighted", weighted)
+    around(patch, merged_groups._Plan, "_weighted", weighted)
 
 
 @planted("group by", "global aggregate", by=("merge",))
 def a_sum_adds_weights(patch: Patch) -> None:
-    patch.setattr(merge, "_when", lambda compare, argument: column(merge.WEIGHT))
+    patch.setattr(merged_groups, "_when", lambda compare, argument: column(merged_groups.WEIGHT))
 
 
 @planted("group by", "global aggregate", by=("merge",))
@@ -573,7 +585,7 @@ def decimal_sums_lose_their_scale(patch: Patch) -> None:
         is_decimal = str(self.case.types[output]).startswith("decimal")
         return exp.Cast(this=made, to=exp.DataType.build("decimal(38, 1)")) if is_decimal else made
 
-    around(patch, merge._Plan, "_cast", cast)
+    around(patch, merged_groups._Plan, "_cast", cast)
 
 
 @planted("min max", by=("merge",))
@@ -581,12 +593,12 @@ def a_maximum_is_merged_though_rows_went(patch: Patch) -> None:
     def merged(true: Callable[..., Any], self: Any, expression: exp.Expr) -> Any:
         return true(replace(self, has_minus=False) if isinstance(expression, exp.Max | exp.Min) else self, expression)
 
-    around(patch, merge._Plan, "merged", merged)
+    around(patch, merged_groups._Plan, "merged", merged)
 
 
 @planted("avg", by=("merge",))
 def an_average_divides_by_the_count_of_the_change(patch: Patch) -> None:
-    around(patch, merge._Plan, "_count_of", lambda true, self, *args, **kwargs: (true(self, *args, **kwargs)[1],) * 2)
+    around(patch, merged_groups._Plan, "_count_of", lambda true, self, *args, **kwargs: (true(self, *args, **kwargs)[1],) * 2)
 
 
 @planted("computed from aggregates", by=("merge",))
@@ -595,7 +607,7 @@ def a_computed_value_is_made_of_the_change_alone(patch: Patch) -> None:
         made = true(self, *args)
         return replace(made, update=made.insert)
 
-    around(patch, merge._Plan, "computed", computed)
+    around(patch, merged_groups._Plan, "computed", computed)
 
 
 @planted("computed from aggregates", by=("merge",))
@@ -603,7 +615,7 @@ def a_computed_value_stays_what_it_was(patch: Patch) -> None:
     def computed(true: Callable[..., Any], self: Any, output: str, *args: Any) -> Any:
         return replace(true(self, output, *args), update=exp.column(output, merge.TARGET, quoted=True))
 
-    around(patch, merge._Plan, "computed", computed)
+    around(patch, merged_groups._Plan, "computed", computed)
 
 
 @planted("compared value")

@@ -51,6 +51,7 @@ OF_QUERIES: dict[str, tuple[str, Kinds, str]] = {
     "uncomparable-column": ("SELECT id, labels FROM {orders}", "inserts", "bag"),
     "no-aggregate": ("SELECT id FROM {orders}", "inserts", "merge"),
     "no-limit": ("SELECT id FROM {orders}", "inserts", "top-k"),
+    "no-min-max": ("SELECT count(*) AS n FROM {orders}", "deletes", "min-max"),
     "not-linear": (f"SELECT customer_id, count(*) AS n FROM {{orders}} {GROUP}", "inserts", "append"),
     "rows-removed": ("SELECT id FROM {orders}", "deletes", "append"),
     "not-mergeable": (f"SELECT customer_id, avg(amount) AS a FROM {{orders}} {GROUP}", "inserts", "merge"),
@@ -274,6 +275,13 @@ def first_rows_removed() -> str:
     return caught.value.code
 
 
+def extreme_removed() -> str:
+    case = OnDuckDB("SELECT min(k) AS k FROM {a}", [Table("a", {"k": "int"}, [(1,), (2,)], [(2,)])])
+    with pytest.raises(Refused) as caught:
+        case.refreshed("min-max")
+    return caught.value.code
+
+
 def with_views(root: Path) -> Shop:
     """An MV that was refreshed without auxiliary views, and has some now."""
     files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
@@ -319,6 +327,7 @@ def internal(root: Path) -> str:
 OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "clock-moved": lambda _: clock_moved(),
     "first-rows-removed": lambda _: first_rows_removed(),
+    "extreme-removed": lambda _: extreme_removed(),
     "never-refreshed": never_refreshed,
     "nan-or-negative-zero": nan_or_negative_zero,
     "uuid-compared": uuid_compared,

@@ -12,16 +12,16 @@ from typing import Any
 
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
-from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, partitions, top_k
+from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, min_max, partitions, top_k
 
-_MODULES = (append, merge, affected_keys, partitions, bag, top_k, full_diff)
+_MODULES = (append, merge, min_max, affected_keys, partitions, bag, top_k, full_diff)
 """From the least work to the most, which decides if sizes do not."""
 STRATEGIES: Mapping[str, Callable[[StrategyInput], Rewrite]] = {module.NAME: module.rewrite for module in _MODULES}
 WORTH: Mapping[str, float] = {module.NAME: module.WORTH for module in _MODULES if hasattr(module, "WORTH")}
 COMPLETE = frozenset(module.NAME for module in _MODULES if getattr(module, "IS_COMPLETE", False))
 """Those that compute the whole query."""
-MAY_FALL_SHORT = frozenset(module.NAME for module in _MODULES if getattr(module, "MAY_FALL_SHORT", False))
-"""Those for which it is known only when the change is computed whether it is enough."""
+MAY_FALL_SHORT: Mapping[str, str] = {module.NAME: module.MAY_FALL_SHORT for module in _MODULES if hasattr(module, "MAY_FALL_SHORT")}
+"""Those for which it is known only when the change is computed whether it is enough, each with the reason of the full refresh if not."""
 OF_GROUPS = frozenset(module.NAME for module in _MODULES if getattr(module, "UPDATES_GROUPS", False))
 """Those that compute the new values of a group from its old ones."""
 FULL = "full"

@@ -14,7 +14,7 @@ from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import NOTHING, Rewrite, StrategyInput, Top
 
 NAME = "top-k"
-MAY_FALL_SHORT = True
+MAY_FALL_SHORT = "first-rows-removed"
 """The stored rows and those that changed may be too few."""
 
 

@@ -79,6 +79,7 @@
     "full-diff": "Everything was computed, but only the rows that differ were written.",
     append: "Only the new rows were computed, and added.",
     merge: "The change was computed, and merged into the stored rows.",
+    "min-max": "The change was computed, and the stored min and max compared with it.",
     "affected-keys": "Only the groups that the change affects were computed again.",
     partitions: "Only the partitions that the change affects were computed again.",
     "top-k": "The first rows were found among the stored ones and those that changed.",

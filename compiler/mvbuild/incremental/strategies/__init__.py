@@ -14,7 +14,7 @@ from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, min_max, partitions, top_k
 
-_MODULES = (append, merge, min_max, affected_keys, partitions, bag, top_k, full_diff)
+_MODULES = (append, merge, affected_keys, partitions, bag, top_k, min_max, full_diff)
 """From the least work to the most, which decides if sizes do not."""
 STRATEGIES: Mapping[str, Callable[[StrategyInput], Rewrite]] = {module.NAME: module.rewrite for module in _MODULES}
 WORTH: Mapping[str, float] = {module.NAME: module.WORTH for module in _MODULES if hasattr(module, "WORTH")}

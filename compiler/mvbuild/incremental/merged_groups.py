@@ -43,10 +43,10 @@ def refused_by_settings(settings: Mapping[str, str], types: Iterable[Any]) -> Re
     return None
 
 
-def merged(case: StrategyInput, strategy: str, *, takes_chances: bool = False) -> Rewrite:
+def merged(case: StrategyInput, strategy: str, *, may_fall_short: bool = False) -> Rewrite:
     """For GROUP BY, or an aggregate of everything, whose new outputs follow from their old values and the change.
 
-    `takes_chances`: whether it may be known only when the change is computed that the old value of a min or max is not enough.
+    `may_fall_short`: also where the old value of a min or max may not be enough, which is known only once the change is computed.
     """
     root, names, computed = _outputs(case)
     _require_steady(computed, case.clock)
@@ -57,7 +57,7 @@ def merged(case: StrategyInput, strategy: str, *, takes_chances: bool = False) -
     keys = _stored_keys(case, aggregate, stored)
     if not delta.all:
         return Rewrite(strategy, NOTHING, outputs=case.shape.outputs)
-    plan = _Plan(case=case, aggregate=aggregate, stored=stored, has_minus=bool(delta.minus), takes_chances=takes_chances)
+    plan = _Plan(case=case, aggregate=aggregate, stored=stored, has_minus=bool(delta.minus), may_fall_short=may_fall_short)
     outputs = {stored[name]: plan.merged(expression) for name, expression in values.items() if name in stored}
     outputs |= {name: plan.computed(name, expression) for name, expression in computed.items()}
     source = plan.source(delta.plus, delta.minus)
@@ -159,7 +159,7 @@ class _Plan:
     aggregate: Aggregate
     stored: Mapping[str, str]
     has_minus: bool
-    takes_chances: bool
+    may_fall_short: bool
 
     # --- the delta ----------------------------------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class _Plan:
             raise Refused("not-mergeable", f"{expression.sql('spark')} cannot be updated from its old value", expression)
         if not self.has_minus:
             return _Merged(_either(t, d, combine(t, d)), d)
-        if not self.takes_chances or type(function) not in _EXTREMES:
+        if not self.may_fall_short or type(function) not in _EXTREMES:
             raise Refused("rows-removed", f"{expression.sql('spark')} cannot follow deletes from its old value", expression)
         plus, minus = (exp.column(f"{name}_{side}", SOURCE, quoted=True) for side in ("plus", "minus"))
         return _Merged(_either(t, plus, combine(t, plus)), plus, _stays(_EXTREMES[type(function)], t, plus, minus))

@@ -151,7 +151,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
             updated = resolved(write.updates[name])
             same.extend(same_value(column(names[name]), updated, stored.types[name]))
         values.append(Item(f"came_{at}v", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
-    # A row that nothing replaces: only if it may not be updated, which fails below.
+    # A row that may not be updated is removed without a new one, and then the refresh fails: `expected` has too few rows.
     only_if = exp.Not(this=exp.paren(write.only_if)) if write.only_if is not None else exp.false()
     delete = resolved(write.delete_when if write.delete_when is not None else only_if)
     insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()

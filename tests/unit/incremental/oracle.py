@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
@@ -18,7 +19,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.strategies import STRATEGIES
-from unit.incremental.on_duckdb import OnDuckDB, Row, Table
+from unit.incremental.on_duckdb import OnDuckDB, Row, Table, connected
 from unit.incremental.queries import Generated
 
 ACCEPTED = "accepted"
@@ -81,6 +82,19 @@ def _outcome(ready: OnDuckDB, strategy: str, want: Counter[Row]) -> tuple[str, s
     if got == want or ready.is_full(got):
         return ACCEPTED, ""
     return ACCEPTED, f"too many: {_few(got - want)}, missing: {_few(want - got)}"
+
+
+def outcomes(
+    strategy: str, made: Callable[[int, duckdb.DuckDBPyConnection], Generated], seeds: Iterable[int]
+) -> tuple[Counter[str], list[Wrong]]:
+    """How often a strategy had each outcome on cases that are made of seeds, and what was wrong. DuckDB does not take all of them."""
+    connection, codes, wrong = connected(), Counter[str](), list[Wrong]()
+    for seed in seeds:
+        with suppress(duckdb.BinderException):
+            found = seen(made(seed, connection), connection, [strategy])
+            codes.update(found.codes.values())
+            wrong.extend(found.wrong)
+    return codes, wrong
 
 
 def _few(rows: Mapping[Row, int]) -> str:

@@ -25,7 +25,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     >>> sorted(write.updates)
     ['m']
     """
-    made = merged_groups.merged(case, NAME, takes_chances=True)
+    made = merged_groups.merged(case, NAME, may_fall_short=True)
     write = made.write
     if isinstance(write, Upsert) and write.keys:
         raise Refused("no-min-max", "it has GROUP BY")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mvbuild import api
-from mvbuild.refresh.result import NodeResult
+from mvbuild.refresh.result import Event, NodeResult, Started
 from spark.projects import messages
 from spark.refresh_histories import as_if_large
 from spark.shop import MakeProject
@@ -355,6 +355,45 @@ def test_other_runs(project: MakeProject, options: Mapping[str, Any]) -> None:
         if change in CHANGES[1::2]:
             house.sql("INSERT INTO lake.raw.sales VALUES (600, 2, 1.00)")
             house.run()
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM {view} WHERE {k} = 1", "UPDATE {view} SET {k} = 77 WHERE {k} = 2", "DROP TABLE {view}"])
+def test_a_view_that_changes_between_planning_and_writing(project: MakeProject, change: str) -> None:
+    house = House(project, {"ratio": RATIO})
+    house.run()
+    house.sql(CHANGES[0])
+    changed: list[Event] = []
+
+    def act(event: Event) -> None:
+        if isinstance(event, Started) and not changed:
+            changed.append(event)
+            view = "lake.mart.ratio__auxiliary_1"
+            house.sql(change.format(view=view, k=house.project.spark.table(view).columns[0]))
+
+    house.run(on_event=act)
+    assert changed
+    house.sql(CHANGES[1])
+    house.run()
+
+
+def test_another_run_between_planning_and_writing(project: MakeProject) -> None:
+    """The view has the change already, and must not get it twice. Only the pointer of the view shows that."""
+    house = House(project, {"ratio": RATIO})
+    house.run()
+    house.sql(CHANGES[0])
+    storage, changed = house.project.table("mart.ratio__storage"), []
+
+    def act(event: Event) -> None:
+        if isinstance(event, Started) and not changed:
+            changed.append(event)
+            house.run()
+            # As if the other run had been killed after its first commit.
+            with house.project.table("mart.ratio__storage").manage_snapshots() as snapshots:
+                snapshots.rollback_to_snapshot(storage.current_snapshot().snapshot_id)
+
+    house.project.run(on_event=act)
+    assert changed
+    house.run()
 
 
 def test_a_window_of_staleness(project: MakeProject) -> None:

@@ -433,6 +433,8 @@ def column(name: str) -> exp.Expr:
 
 def names_in(expression: exp.Expr | None) -> frozenset[str]:
     """The columns that an expression reads."""
+    if isinstance(expression, exp.Column):
+        return frozenset((expression.name,))
     return frozenset(found.name for found in expression.find_all(exp.Column)) if expression is not None else frozenset()
 
 

@@ -158,13 +158,14 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
     shape = plan.division.shape
     changed = frozenset(leaf for leaf in leaves(shape.root) if leaf in found.changes or leaf >= len(plan.given.inputs))
     types = {field["name"]: field["type"] for field in storage.schema["fields"]}
-    possible = answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True)
-    strategy = next((one.strategy for one in possible if one.refused is None and one.strategy not in MAY_FALL_SHORT), None)
-    if strategy is None:
-        against = [Considered(strategy=a.strategy, code=a.refused.code, message=a.refused.message) for a in possible if a.refused]
-        code, message, _ = main_reason(against)
-        return replace(found, strategy=FULL, code=code, message=message, span=None, rewrite=None, difference=None)
-    return replace(found, strategy=strategy, code="", message=_FROM_VIEWS, span=None, rewrite=None, difference=None)
+    against = []
+    for one in answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True):
+        if one.refused is not None:
+            against.append(Considered(strategy=one.strategy, code=one.refused.code, message=one.refused.message))
+        elif one.strategy not in MAY_FALL_SHORT:
+            return replace(found, strategy=one.strategy, code="", message=_FROM_VIEWS, span=None, rewrite=None, difference=None)
+    code, message, _ = main_reason(against)
+    return replace(found, strategy=FULL, code=code, message=message, span=None, rewrite=None, difference=None)
 
 
 _FROM_VIEWS = "from its auxiliary views"

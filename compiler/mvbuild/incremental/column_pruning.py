@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -42,43 +43,51 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
     needed = frozenset(relation.columns if wanted is None else wanted)
     if isinstance(relation, Scan):
         kept = tuple(pair for pair in relation.sources if pair[0] in needed)
-        return replace(relation, sources=kept or relation.sources[:1])
+        return _with(relation, sources=kept or relation.sources[:1])
     if isinstance(relation, Pivot):
         # Its columns are written with all of its functions.
-        return replace(relation, child=pruned(relation.child))
+        return _with(relation, child=pruned(relation.child))
     if isinstance(relation, Project):
         items = tuple(i for i in relation.items if i.name in needed) or relation.items[:1]
         if isinstance(relation.child, Window):
             items = _beside_windows(relation, items, relation.child)
-        return replace(relation, child=pruned(relation.child, _names(i.expression for i in items)), items=items)
+        return _with(relation, child=pruned(relation.child, _names(i.expression for i in items)), items=items)
     if isinstance(relation, Filter):
-        return Filter(pruned(relation.child, needed | names_in(relation.predicate)), relation.predicate)
+        return _with(relation, child=pruned(relation.child, needed | names_in(relation.predicate)))
     if isinstance(relation, Join):
         both = needed | names_in(relation.on)
         left, right = (pruned(side, both & set(side.columns)) for side in (relation.left, relation.right))
-        return replace(relation, left=left, right=right)
+        return _with(relation, left=left, right=right)
     if isinstance(relation, Scalar):
-        return replace(relation, child=pruned(relation.child, needed - {relation.name}), subquery=pruned(relation.subquery))
+        return _with(relation, child=pruned(relation.child, needed - {relation.name}), subquery=pruned(relation.subquery))
     if isinstance(relation, Aggregate | Sessions):
         values = tuple(i for i in relation.values if i.name in needed)
         session = (relation.session,) if isinstance(relation, Sessions) else ()
         child = pruned(relation.child, _names(i.expression for i in (*relation.keys, *session, *values)))
-        return replace(relation, child=child, values=values)
+        return _with(relation, child=child, values=values)
     if isinstance(relation, Window):
         values = tuple(i for i in relation.values if i.name in needed)
         inner = (needed & set(relation.child.columns)) | _names(i.expression for i in values)
-        return replace(relation, child=pruned(relation.child, inner), values=values) if values else pruned(relation.child, inner)
+        return _with(relation, child=pruned(relation.child, inner), values=values) if values else pruned(relation.child, inner)
     if isinstance(relation, Explode):
         inner = (needed & set(relation.child.columns)) | names_in(relation.generator)
-        return replace(relation, child=pruned(relation.child, inner))
+        return _with(relation, child=pruned(relation.child, inner))
     if isinstance(relation, Union):
         return _union(relation, needed)
     if isinstance(relation, Distinct | SetOperation):
         return _whole(relation)
     if isinstance(relation, Limit):
-        return replace(relation, child=pruned(relation.child, needed.union(*(names_in(o) for o in relation.order))))
+        return _with(relation, child=pruned(relation.child, needed.union(*(names_in(o) for o in relation.order))))
     assert isinstance(relation, Ref | OneRow)
     return relation
+
+
+def _with(relation: Relation, **parts: Any) -> Relation:
+    """The operator over these children and with what is left of its tuples; the operator itself if nothing is left out: most trees are
+    pruned already, and each is asked for often."""
+    own = {name: getattr(relation, name) for name in parts}
+    is_same = all(part is own[name] or (isinstance(part, tuple) and len(part) == len(own[name])) for name, part in parts.items())
+    return relation if is_same else replace(relation, **parts)
 
 
 def _names(expressions: Iterable) -> frozenset[str]:  # type: ignore[type-arg]
@@ -104,7 +113,7 @@ def _union(relation: Union, needed: frozenset[str]) -> Relation:
 def _whole(relation: Distinct | SetOperation) -> Relation:
     """Whether rows are equal depends on every column."""
     if isinstance(relation, Distinct):
-        return replace(relation, child=projected(pruned(relation.child), relation.child.columns))
+        return _with(relation, child=projected(pruned(relation.child), relation.child.columns))
     sides = (projected(pruned(side), side.columns) for side in (relation.left, relation.right))
     left, right = sides
-    return replace(relation, left=left, right=right)
+    return _with(relation, left=left, right=right)

@@ -62,12 +62,14 @@ from mvbuild.incremental.row_order import is_unsteady
 from mvbuild.incremental.same_rows import rows_text
 from mvbuild.incremental.semijoin import Reduction, is_plain, reduction
 from mvbuild.incremental.shape import Shape
-from mvbuild.incremental.strategies import COMPLETE, MAY_FALL_SHORT, OF_GROUPS
+from mvbuild.incremental.strategies import COMPLETE, MAY_FALL_SHORT, OF_GROUPS, STRATEGIES
 from mvbuild.lineage.types import Type
 
 _PLACE = -1
 """In place of a part of a query."""
 _NOT_OF_TABLES = ("tinyint", "smallint", "interval")
+_CERTAIN = tuple(name for name in STRATEGIES if name not in COMPLETE | MAY_FALL_SHORT.keys())
+"""Strategies that need less than the whole query, and for which that is known before the change is computed."""
 
 
 def divisions(shape: Shape, tables: int) -> Iterator[Division]:
@@ -363,9 +365,7 @@ def _can_be_kept(type_: Type | None) -> bool:
 
 def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool:
     """Whether a strategy other than a full computation can be used if rows are added and removed. `changed`: of these tables, or of all."""
-    return any(
-        one.refused is None for one in answers(shape, "deletes", changed=changed) if one.strategy not in COMPLETE | MAY_FALL_SHORT.keys()
-    )
+    return any(one.refused is None for one in answers(shape, "deletes", changed=changed, strategies=_CERTAIN))
 
 
 def _merges(shape: Shape) -> bool:
@@ -373,7 +373,7 @@ def _merges(shape: Shape) -> bool:
     bottom = bottom_of(shape.root)
     found = matched_rows(bottom) if isinstance(bottom, Aggregate) else None
     changed = _outside_subqueries(shape.root) & (found.right if found else leaves(shape.root))
-    return any(one.strategy in OF_GROUPS and one.refused is None for one in answers(shape, "deletes", changed=changed))
+    return any(one.refused is None for one in answers(shape, "deletes", changed=changed, strategies=OF_GROUPS))
 
 
 def _outside_subqueries(root: Relation) -> frozenset[int]:

@@ -1,8 +1,8 @@
-"""Shape + which tables would change, and how -> Answers: the result of every strategy, before anything has changed."""
+"""Shape + which tables would change, and how -> Answers: the results of strategies, before anything has changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,8 +38,10 @@ def answers(
     partition_by: tuple[Partition, ...] = (),
     float_tolerance: float | None = None,
     has_children: bool = False,
-) -> tuple[Answer, ...]:
-    """`changed`: the leaves that change, by default all. `types` of the storage; guessed if there is none yet."""
+    strategies: Iterable[str] = STRATEGIES,
+) -> Iterator[Answer]:
+    """Each is found when it is asked for. `changed`: the leaves that change, by default all. `types` of the storage; guessed if there is
+    none yet. `strategies`: those whose answers are wanted."""
     changed = leaves(shape.root) if changed is None else changed
     case = StrategyInput(
         shape=shape,
@@ -50,7 +52,7 @@ def answers(
         float_tolerance=float_tolerance,
         has_children=has_children,
     )
-    return tuple(_answer(name, case) for name in STRATEGIES)
+    return (_answer(name, case) for name in strategies)
 
 
 def guessed_types(shape: Shape) -> dict[str, str]:

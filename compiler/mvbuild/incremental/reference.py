@@ -69,7 +69,7 @@ def table_cell(sample: Sample, change: Kinds, side: int | None = None) -> str:
         return f"full: `{exc.code}`"
     changed = leaves(shape.root) if side is None else frozenset({side})
     types = {name: "date" if name == "order_date" else type_ for name, type_ in guessed_types(shape).items()}
-    found = answers(shape, change, changed=changed, types=types, partition_by=sample.partition_by)
+    found = tuple(answers(shape, change, changed=changed, types=types, partition_by=sample.partition_by))
     right = [one.strategy for one in found if one.refused is None]
     if right:
         return ", ".join(right)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
@@ -120,6 +120,13 @@ class Sizes:
     read: ReadChange
     moved: bool = False
     """Whether a clock moved: how many rows it lets in or out is not known."""
+    rows_that_differ: int = field(init=False)
+    """The expected number of rows of all changes, on both sides."""
+    _found: dict[tuple[int, str, tuple[tuple[str, str], ...]], TableSize] = field(default_factory=dict, repr=False, compare=False)
+    """What `of` found: choosing a strategy asks for the size of a scan a hundred times."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows_that_differ", sum(map(rows_that_differ, self.changes.values())))
 
     @property
     def changes_in_few(self) -> bool:
@@ -129,10 +136,6 @@ class Sizes:
     @property
     def has_many_changes(self) -> bool:
         return self.rows_that_differ > MANY
-
-    @property
-    def rows_that_differ(self) -> int:
-        return sum(map(rows_that_differ, self.changes.values()))
 
     def is_large(self, relation: Relation) -> bool:
         """Whether moving all rows of its tables to other tasks takes longer than a statement that avoids it."""
@@ -173,6 +176,12 @@ class Sizes:
         return self.read.range(change, scan.version, dict(scan.sources)[name])
 
     def of(self, scan: Scan) -> TableSize:
+        key = (scan.leaf, scan.version, scan.sources)
+        if key not in self._found:
+            self._found[key] = self._of(scan)
+        return self._found[key]
+
+    def _of(self, scan: Scan) -> TableSize:
         if scan.leaf == STORAGE:
             held = self.storage
             return TableSize(bytes=held.bytes, rows=held.rows, read=held.rows, of=held.rows, row_cost=held.row_cost)

@@ -180,8 +180,7 @@ class _Refresh:
         cut, name = planned.cut, planned.name
         table = self._table(name)
         computed = computed_now(cut, self.plan.given, kept, self.prepared.settings)
-        is_followed = self.prepared.choice.strategy != FULL
-        choice = choice_of_view(self._question, self.plan.given, cut, table, kept, self.prepared.settings, is_followed=is_followed)
+        choice = self._choice_of(planned, table, kept)
         if self._has_failed:
             choice = replace(choice, strategy=FULL, code="incremental-failed", message="the last refresh failed with it")
         if choice.strategy == FULL or table is None or _is_refused(choice.strategy, self._conf, table.schema):
@@ -196,6 +195,16 @@ class _Refresh:
             drop_branches(self.session.catalog, table, (place.branch,) if place.branch else ())
             return replace(self._same(table, choice, summary, computed.definition), outcome=outcome)
         return self._changed(table, place, choice, outcome, computed.definition)
+
+    def _choice_of(self, planned: PlannedView, table: TableState | None, kept: Mapping[int, KeptInput]) -> StrategyChoice:
+        """That of the plan, if nothing that it depends on is another one now; choosing takes as long as a small read."""
+        is_followed = self.prepared.choice.strategy != FULL
+        seen, computed = self.prepared.pinned.world.observed.table(planned.name), computed_from(table) if table is not None else None
+        is_same_view = table is not None and seen is not None and table.metadata_location == seen.metadata_location
+        is_same_session = computed is not None and computed.settings == self.prepared.settings
+        if is_same_view and is_same_session and is_followed == self.plan.is_followed and not planned.cut.reads & kept.keys():
+            return planned.choice
+        return choice_of_view(self._question, self.plan.given, planned.cut, table, kept, self.prepared.settings, is_followed=is_followed)
 
     @property
     def _has_failed(self) -> bool:

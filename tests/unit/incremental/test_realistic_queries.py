@@ -21,7 +21,7 @@ def refresh_of(query: Realistic) -> tuple[str, str]:
     if nondeterministic_word(without_clock(query.sql)):
         return "nondeterministic", ""
     try:
-        found = answers(query.shape, "deletes")
+        found = tuple(answers(query.shape, "deletes"))
     except Refused as exc:
         return exc.code, exc.message
     if any(one.refused is None for one in found):

@@ -8,6 +8,7 @@ it is the largest. That is known once the change is computed; otherwise the next
 from __future__ import annotations
 
 from mvbuild.incremental import merged_groups
+from mvbuild.incremental.algebra import Aggregate, bottom_of
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput, Upsert
 
@@ -25,10 +26,11 @@ def rewrite(case: StrategyInput) -> Rewrite:
     >>> sorted(write.updates)
     ['m']
     """
+    bottom = bottom_of(case.shape.root)
+    if isinstance(bottom, Aggregate) and bottom.keys:
+        raise Refused("no-min-max", "it has GROUP BY")
     made = merged_groups.merged(case, NAME, may_fall_short=True)
     write = made.write
-    if isinstance(write, Upsert) and write.keys:
-        raise Refused("no-min-max", "it has GROUP BY")
     if not isinstance(write, Upsert) or write.only_if is None:
         raise Refused("no-min-max", "no removed row can affect a min or max")
     return made

@@ -122,9 +122,10 @@ def _refused_by_all(node: ModelNode, facts: Facts, shape: Shape, text: MappedTex
             float_tolerance=node.model.config.float_tolerance,
             has_children=has_children,
         )
-        if any(one.refused is None for one in asked):
-            return None
-        found += (one.refused for one in asked if one.refused is not None)
+        for one in asked:
+            if one.refused is None:
+                return None
+            found.append(one.refused)
     if not found:
         return None
     telling = next((one for one in found if one.code not in _OF_OTHER_QUERIES), found[-1])

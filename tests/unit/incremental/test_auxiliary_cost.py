@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,9 +21,10 @@ from mvbuild.incremental.inputs import Input, Inputs
 from mvbuild.incremental.samples import TABLES, TYPES, shape
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.sizes import Sizes, StorageSize
-from mvbuild.ports.changes import ChangePart, FileGroup, TableChange
+from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
 from mvbuild.source import MappedText, SourceFile
+from unit.incremental.sized_tables import READ, deleted, rewritten, sized
 from unit.worlds import Shop, base_table
 
 RATIO = "SELECT customer_id, sum(amount) / count(*) AS r FROM {orders} GROUP BY customer_id"
@@ -38,42 +38,6 @@ TOP = (
     "WITH s AS (SELECT customer_id, sum(amount) AS total FROM {orders} WHERE amount > 100 GROUP BY customer_id) "
     "SELECT customer_id, total FROM s WHERE total = (SELECT max(total) FROM s)"
 )
-READ: Any = SimpleNamespace(share=lambda *_: 0.01, range=lambda *_: None, reads_here=lambda *_: True, irrelevant=lambda *_: {})
-
-
-def sized(table: TableState, rows: int, types: Mapping[str, Any]) -> TableState:
-    assert table.current_snapshot is not None
-    summary = {"total-records": str(rows), "total-files-size": str(rows * 40), "total-data-files": "50"}
-    snapshot = replace(table.current_snapshot, summary=summary, schema_id=0)
-    fields = [{"id": at, "name": name, "type": type_, "required": False} for at, (name, type_) in enumerate(types.items(), 1)]
-    schema = {"type": "struct", "schema-id": 0, "fields": fields}
-    properties = {"write.delete.mode": "merge-on-read"}
-    return replace(
-        table, snapshots={snapshot.snapshot_id: snapshot}, schemas={0: schema}, current_schema_id=0, properties=properties, partition_by=()
-    )
-
-
-def deleted(table: TableState, rows: int) -> TableChange:
-    files = FileGroup(files=1, rows=rows * 10, bytes=rows * 400)
-    part = ChangePart(
-        old=1,
-        new=2,
-        added=FileGroup(),
-        removed=FileGroup(),
-        altered=files,
-        only_deletes=True,
-        had_deletes=False,
-        deleted_rows=rows,
-        files=(),
-    )
-    return TableChange(table=table, old=1, new=2, parts=(part,), manifests_read=0, manifest_bytes_read=0)
-
-
-def rewritten(table: TableState, rows: int) -> TableChange:
-    """The same rows deleted, with a file that has a hundred times as many (copy-on-write)."""
-    found = deleted(table, rows)
-    old, new = (FileGroup(files=1, rows=count, bytes=count * 40) for count in (rows * 100, rows * 99))
-    return replace(found, parts=(replace(found.parts[0], added=new, removed=old, altered=FileGroup(), deleted_rows=0),))
 
 
 def shares(

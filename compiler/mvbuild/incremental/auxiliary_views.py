@@ -118,14 +118,14 @@ def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inpu
         return (followed or ways)[-1]
     if question.policy != "auto":
         return (followed or ways)[0] if not follows_deletes(shape) else None
-    shares = [_share(question, found, given, one) for one in ways]
-    kept = [at for at, one in enumerate(ways) if one.is_followed and shares[at] < CHEAPER]
-    others = [at for at, one in enumerate(ways) if not one.is_followed]
-    now = min([_share_without(found), *(shares[at] for at in kept)])
-    best = min(others, key=shares.__getitem__, default=None)
-    if best is not None and now > MUCH and shares[best] < min(CHEAPER, now * LESS):
-        return ways[best]
-    return ways[kept[0]] if kept else None
+    kept = [(share, one) for one in ways if one.is_followed and (share := _share(question, found, given, one)) < CHEAPER]
+    now = min([_share_without(found), *(share for share, _ in kept)])
+    if now > MUCH:
+        others = [(_share(question, found, given, one), one) for one in ways if not one.is_followed]
+        share, best = min(others, key=lambda other: other[0], default=(inf, None))
+        if share < min(CHEAPER, now * LESS):
+            return best
+    return kept[0][1] if kept else None
 
 
 def _share_without(found: StrategyChoice) -> float:

@@ -128,7 +128,7 @@ def test_a_password_with_an_at_sign() -> None:
     translator = Translator("lake", {"type": "sql", "uri": "postgresql+psycopg2://u:hunter2@Se@x@localhost:1/lake"})
     said = str(translator.error(OperationalError('could not translate host name "Se@x@localhost" to address: unknown')))
     assert not any(part in said for part in ("hunter2", "Se@", "x@"))
-    assert said.endswith("The password in its address has an @, which is written %40 there")
+    assert said.endswith("The password in its address contains an @: write it as %40")
 
 
 def test_nonsense_settings(tmp_path: Path) -> None:

@@ -317,5 +317,5 @@ def test_a_materialized_view_of_trino_is_named(hive_world: World, hive_server: H
     state = found[name("mart.of_trino")]
     assert isinstance(state, Unreadable)
     assert state.code == "unsupported-view"
-    assert "lake.mart.of_trino is a materialized view of Trino" in state.reason
+    assert "lake.mart.of_trino is a Trino materialized view" in state.reason
     assert "SELECT id FROM raw.orders" in state.reason

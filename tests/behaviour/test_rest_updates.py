@@ -155,7 +155,7 @@ def test_what_becomes_of_a_request(few: None, asked: list[object], looked: list[
     [
         ([CONFLICT], [], CommitConflict, "somebody else"),
         ([LOST, CONFLICT], [None, None], CommitConflict, "somebody else"),
-        ([LATE, LATE, LATE], [], CommitConflict, "lost against other processes 3 times"),
+        ([LATE, LATE, LATE], [], CommitConflict, "lost to other processes 3 times"),
         ([LOST, LOST, LOST], [None, None, None], CatalogError, "outcome of it is unknown"),
         ([ValueError("x")], [], ValueError, "x"),
         ([TimeoutError("x")], [], TimeoutError, "x"),

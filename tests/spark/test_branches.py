@@ -202,7 +202,7 @@ def test_a_branch_renames_nothing(made: Project) -> None:
     made.write({"models/marts/renamed.yml": "models: [{name: per_month, config: {previous_name: revenue_monthly}}]\n"})
     first = run(made)
     assert [d.message for d in first.diagnostics] == [
-        "a branch does not rename lake.mart.revenue_monthly: 'per_month' is built there as a new model"
+        "lake.mart.revenue_monthly is not renamed on a branch: 'per_month' is built there as a new model"
     ]
     assert [d.message for d in run(made, spark=NoSpark()).diagnostics] == [d.message for d in first.diagnostics]
     with pytest.raises(ProjectError) as raised:

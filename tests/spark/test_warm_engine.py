@@ -191,7 +191,7 @@ def endless(machine: Machine, project: Project) -> Iterator[subprocess.Popen[str
 
 def test_commands_share_an_engine_until_it_is_stopped(machine: Machine, shop: Project) -> None:
     assert machine.engine("status") == "no warm engine\n"
-    assert "starting Spark, which stays warm" in refreshed(machine, shop, 1).err
+    assert "starting Spark, and keeping it warm" in refreshed(machine, shop, 1).err
     folder, record = machine.one()
     for number in (2, 3):
         assert "starting Spark" not in refreshed(machine, shop, number).err

@@ -118,7 +118,7 @@ def diff(
     if old:
         help = f"Run with --branch {branch} again."
         raise ProjectError(
-            [error("branch-outdated", f"{o.identifier} was changed since branch '{branch}' was built", help=help) for o in old]
+            [error("branch-outdated", f"{o.identifier} has changed since branch '{branch}' was built", help=help) for o in old]
         )
     catalog = catalog_of(replace(graph, project=replace(graph.project, branch=branch)))
     done = []

@@ -101,7 +101,7 @@ def _not_renamed(graph: Graph, former: Mapping[TableIdentifier, State], chosen: 
     """A branch renames nothing."""
     for node, view in beside_former(graph, former) if graph.project.branch is not None else ():
         if node.id in chosen:
-            message = f"a branch does not rename {view.identifier}: '{node.model.name}' is built there as a new model"
+            message = f"{view.identifier} is not renamed on a branch: '{node.model.name}' is built there as a new model"
             drop = f"`mvbuild branch drop {graph.project.branch}`"
             help = f"It cannot be published: {drop}, run without --branch to rename it, and build it again."
             yield warning("bad-previous-name", message, node.model.config.spans.get("previous_name"), help=help)

@@ -117,4 +117,4 @@ class _Refreshes:
         for side, *values in self._engine.rows(sides, 100_000).rows:
             rows[side].append(tuple(values))
         found = difference([name for name, _ in columns], *rows)
-        return f"{when[0].upper()}{when[1:]}, the MV has other rows than its query.\n{found}" if found else ""
+        return f"{when[0].upper()}{when[1:]}, the rows of the MV differ from those of its query.\n{found}" if found else ""

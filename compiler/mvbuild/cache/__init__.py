@@ -1,4 +1,4 @@
-"""What an earlier command made of the same input <-> target/cache.sqlite, so that it is not made again.
+"""What an earlier command computed from the same input <-> target/cache.sqlite, so that it is not computed again.
 
 In and out: `Cache`, tables of texts by keys; a key is a hash of everything that the text depends on. A command that finds nothing in the
 cache does the work again: results never depend on a cache (docs/decisions/010).

@@ -1,4 +1,4 @@
-"""texts by keys, in tables <-> target/cache.sqlite: what an earlier command made is not made again.
+"""texts by keys, in tables <-> target/cache.sqlite: what an earlier command computed is not computed again.
 
 A key is a hash of everything that its text depends on. Each row has a checksum of itself and of the version of the code: a row that was
 damaged, or that another version wrote, is not found. A file that cannot be read or written, for whatever reason, makes a command slower and

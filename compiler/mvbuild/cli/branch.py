@@ -29,7 +29,7 @@ def warn_if_unknown(graph: Graph) -> None:
         api.branch_contents(graph, graph.project.branch)
     except ProjectError as exc:
         unknown = [d for d in exc.diagnostics if d.code == "unknown-branch"]
-        report([warning(d.code, f"{d.message}: what you see is main", help=d.help) for d in unknown])
+        report([warning(d.code, f"{d.message}: showing main", help=d.help) for d in unknown])
 
 
 @click.group("branch")

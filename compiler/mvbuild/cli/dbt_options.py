@@ -27,8 +27,8 @@ WITHOUT_MEANING = (
 _CATALOG = "mvbuild compares with the catalog itself."
 _TARGETS = "Targets are in mvbuild.yml: choose one with --target."
 _LOGS = "Logs are in target/logs; --quiet and --debug decide what is printed."
-_CHANGES = "mvbuild finds by itself what changed."
-_PARTS = "Give the target fewer rows by a variable: `targets: {dev: {vars: {first_day: ...}}}`."
+_CHANGES = "mvbuild detects what changed."
+_PARTS = "Limit the rows of the target with a variable: `targets: {dev: {vars: {first_day: ...}}}`."
 
 _SELECTS = "This command selects nothing: `run`, `test`, `ls` and others do."
 _FILES = "What it writes is in target/."
@@ -38,7 +38,7 @@ INSTEAD: Mapping[str, str] = {
     "--profiles-dir": _TARGETS,
     "--config-dir": _TARGETS,
     "--connection": "`mvbuild debug` always checks the catalog.",
-    "--defer": f"{_CATALOG} To work beside the real tables, use --branch.",
+    "--defer": f"{_CATALOG} To work without changing the real tables, use --branch.",
     "--no-defer": _CATALOG,
     "--defer-state": _CATALOG,
     "--favor-state": _CATALOG,

@@ -8,7 +8,7 @@ from mvbuild.cli.options import Options, project_options
 
 
 @click.command("deps")
-@click.option("--upgrade", is_flag=True, help="Fetch again what packages.yml names, whatever packages.lock has.")
+@click.option("--upgrade", is_flag=True, help="Fetch the packages of packages.yml again, whatever packages.lock says.")
 @project_options
 def command(options: Options, upgrade: bool) -> int:
     """Install the packages of packages.yml in dbt_packages, and write packages.lock. No other command fetches anything."""

@@ -26,7 +26,7 @@ def command(options: Options, name: str, yes: bool) -> int:
     from mvbuild.diagnostics import ProjectError
 
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask on: pass --yes to drop without a question")
+        raise click.UsageError("There is no terminal to ask for confirmation: pass --yes to drop without it")
     try:
         dropped = api.drop(options.graph(), name, confirm=lambda item: yes or _asked(item))
     except ProjectError as exc:

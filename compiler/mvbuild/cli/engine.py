@@ -37,7 +37,7 @@ def status(output: str) -> int:
 
 
 @command.command("stop")
-@click.option("-f", "--force", is_flag=True, help="Also stop those that a command uses: its queries fail.")
+@click.option("-f", "--force", is_flag=True, help="Also stop engines that are in use: the queries of their commands fail.")
 @output_options
 def stop(force: bool) -> int:
     """Stop the warm engines of all projects of this user. One that a command uses ends when the command does."""

@@ -57,7 +57,7 @@ def explanation_text(found: Explanation) -> str:
         blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, given)])
     elif found.step.action in ("reuse", "record"):
         waits = "nothing to do until what it reads is refreshed" if not found.freshness.is_fresh else "nothing to do"
-        blocks.append([f"Next refresh: {waits if found.step.action == 'reuse' else 'only the record moves on'}"])
+        blocks.append([f"Next refresh: {waits if found.step.action == 'reuse' else 'only the record is updated'}"])
     elif found.step.diagnostic is None:
         depends = found.step.action == "refresh"
         blocks.append([f"Next refresh: {'depends on what it reads, which is refreshed first' if depends else found.step.action}"])

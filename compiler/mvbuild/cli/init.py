@@ -28,7 +28,7 @@ _FIRST = {"small": "  mvbuild run", "team": "  mvbuild deps\n  mvbuild build"}
     default="definition",
     show_default=True,
     help="What Spark, Trino and BI tools get from an MV. definition: its query on the tables as they are now, slower and untested. "
-    "storage: the rows of its last good refresh, which are fast and tested, and as old as it; recommended for Trino and BI.",
+    "storage: the rows of its last good refresh, which are fast and tested, and as old as that refresh; recommended for Trino and BI.",
 )
 @click.option(
     "--template",

@@ -87,7 +87,7 @@ def _of_column(bound: Bound, origin: Origin, direction: Direction) -> Iterator[s
 def _rows_line(bound: Bound, origins: frozenset[Origin]) -> str:
     from mvbuild.lineage.trace import named
 
-    return f"The rows are decided by: {', '.join(sorted(named(bound, o) for o in origins))}"
+    return f"The rows depend on: {', '.join(sorted(named(bound, o) for o in origins))}"
 
 
 def _tree(bound: Bound, step: LineageTree, before: str, below: str) -> Iterator[str]:

@@ -43,7 +43,7 @@ COMMANDS = {
     "explain": "Show how an MV would be refreshed: what changed, and which strategies apply.",
     "history": "List the refreshes of an MV that are kept in its history.",
     "import": "Import a dbt-spark project, with a scorecard.",
-    "init": "Create a small project that runs at once.",
+    "init": "Create a small project that is ready to run.",
     "lint": "Report suspicious SQL and YAML, and fix what it safely can.",
     "lineage": "Show where the columns of a model come from, or where they go.",
     "lock": "Write schemas.lock: the columns of the tables that the project reads.",

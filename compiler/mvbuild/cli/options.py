@@ -294,14 +294,14 @@ _SELECTION = (
         type=click.Choice(RESOURCE_TYPES),
         multiple=True,
         envvar=env("EXCLUDE_RESOURCE_TYPES"),
-        help="No resources of these types.",
+        help="Exclude resources of these types.",
     ),
     click.option(
         "--indirect-selection",
         type=click.Choice(["eager", "cautious", "buildable", "empty"]),
         **_context_option("INDIRECT_SELECTION", _remember),
-        help="Which data tests a selection has: those that read a selected node (eager, the default), only selected nodes (cautious), also "
-        "nodes above these (buildable), or only those that are named (empty).",
+        help="Which data tests to select: those that read a selected node (eager, the default), only selected nodes (cautious), only "
+        "selected nodes and their ancestors (buildable), or only those that you name (empty).",
     ),
     click.option(
         "--state", **_context_option("STATE", _remember), help="What `state:` compares with: a directory of artifacts, or a git ref."

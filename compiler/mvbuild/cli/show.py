@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 @click.option("-s", "--select", "selected", shell_complete=names, help="The same as MODEL.")
 @click.option("--inline", help="Rows of this query, which may use ref() and macros, instead of MODEL.")
 @click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows to show.")
-@click.option(
-    "--as-of", help="Rows as they were at a time, in the session's time zone unless it names one, or after a refresh of `mvbuild history`."
-)
+@click.option("--as-of", help="Rows as of a time, in the session's time zone unless it names one, or as of a refresh in `mvbuild history`.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def command(
     options: Options, model: str | None, selected: str | None, inline: str | None, limit: int, as_of: str | None, output: str

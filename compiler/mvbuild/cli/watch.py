@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 @click.option("--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between polls, at least.")
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to refresh at once.")
 @click.option("--spark-idle", type=click.FloatRange(0), default=600.0, show_default=True, help="Stop Spark after so many idle seconds.")
-@click.option("--reload/--no-reload", default=True, show_default=True, help="Take up edits of the project's files.")
+@click.option("--reload/--no-reload", default=True, show_default=True, help="Reload the project when its files are edited.")
 @click.option("--port", type=click.IntRange(0, 65535), envvar=env("WATCH_PORT"), help="Serve /metrics and /health on this port.")
 @click.option("--host", default="127.0.0.1", show_default=True, envvar=env("WATCH_HOST"), help="Address to serve them on.")
-@click.option("--notify-command", envvar=env("NOTIFY_COMMAND"), help="Shell command that gets failures and recoveries as JSON on stdin.")
-@click.option("--notify-url", envvar=env("NOTIFY_URL"), help="URL that gets them by POST.")
+@click.option(
+    "--notify-command", envvar=env("NOTIFY_COMMAND"), help="Shell command that receives failures and recoveries as JSON on stdin."
+)
+@click.option("--notify-url", envvar=env("NOTIFY_URL"), help="URL that receives them by POST.")
 def command(
     options: Options,
     interval: float,

@@ -207,7 +207,7 @@ def _guard(select: exp.Select, of: _Bounds, root: exp.Expr, model: str, guarded:
             raise NotProven(
                 "guard-other-column",
                 f"The guard filters '{column.sql('spark')}' and compares it with '{compared}' of the table, "
-                "and it is not visible that the one contains the other",
+                "and mvbuild cannot prove that one contains the other",
             )
     return Guard(
         column=column.name.lower(),
@@ -239,7 +239,7 @@ def _require_reached(extra: _Extra, of: _Bounds, model: str, now: datetime, *, i
 
 
 def _unreached(start: exp.Expr) -> str:
-    return f"'{start.sql('spark')}' is a condition of the first run, and it is not visible that all rows of later runs satisfy it"
+    return f"'{start.sql('spark')}' is a condition of the first run, and mvbuild cannot prove that all rows of later runs satisfy it"
 
 
 def _above_the_largest(of: _Bounds, model: str) -> set[str]:

@@ -40,9 +40,11 @@ def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implici
     absent = set(unknown)
     for entry in _of_runs(work):
         if entry.key in work.project.given_vars:
-            item.add("var-removed", f"The variable '{entry.key}' is removed: its value is another one in each run", entry.span)
+            item.add("var-removed", f"The variable '{entry.key}' is removed: its value differs in each run", entry.span)
         else:
-            item.add("yaml-template", f"The value of the variable '{entry.key}' has a template that YAML cannot have", entry.node.span)
+            item.add(
+                "yaml-template", f"The value of the variable '{entry.key}' contains a template that YAML does not support", entry.node.span
+            )
     for entry in entries_of(work.project.tree):
         if entry.key in _HOOKS and not is_empty(entry.node) and plain(entry.node) != []:
             item.add("run-hook", f"'{entry.key}' runs statements", entry.span)

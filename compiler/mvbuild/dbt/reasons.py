@@ -32,13 +32,13 @@ REASONS: Mapping[str, ReasonCode] = {
         "longer returns and that dbt keeps.",
     ),
     "full-query": _changed(
-        "dbt's table depends on when its runs were. You asked for the query without `is_incremental()`, with `--full-query`.",
+        "dbt's table depends on when dbt ran. You asked for the query without `is_incremental()`, with `--full-query`.",
         "The table is the one that `dbt run --full-refresh` builds. Rows that dbt's runs leave out, or keep, are not as in dbt.",
     ),
     "run-window": _changed(
         "Each run of dbt reads the rows between two variables of the run, such as a day. The MV has all rows at once.",
-        "The table is the one that `dbt run --full-refresh` builds. So do runs whose windows follow one another without gaps, from the "
-        "values on that you gave with `--vars`.",
+        "The table is the one that `dbt run --full-refresh` builds. So do runs whose windows follow one another without gaps, starting "
+        "from the values that you gave with `--vars`.",
     ),
     "kept-rows": _changed(
         "dbt's runs delete no rows or partitions, so its table keeps those that the query no longer returns. The MV does not.",
@@ -51,7 +51,7 @@ REASONS: Mapping[str, ReasonCode] = {
     ),
     "not-incremental": _changed("`is_incremental()` is false in a model that is not incremental, so its branch is removed."),
     "unique-key-tested": _changed(
-        "A test is added that the `unique_key` is unique, because only then the table is the same as dbt's.",
+        "mvbuild adds a test that the `unique_key` is unique: only then is the table the same as dbt's.",
         "Keep the test: a refresh that breaks it is not published. A row with NULL in its key is in the MV once; dbt inserts it in each "
         "run that reads it.",
     ),
@@ -59,17 +59,17 @@ REASONS: Mapping[str, ReasonCode] = {
         "A snapshot of the newest version of each row becomes an MV of all versions, with the columns of dbt: `dbt_scd_id`, "
         "`dbt_updated_at`, `dbt_valid_from`, `dbt_valid_to`.",
         "The MV has every version that the base table has; dbt's table has those that its runs saw, and keeps those that leave the base "
-        "table. A test is added that no two versions of a key begin at once.",
+        "table. mvbuild adds a test that no two versions of a key begin at once.",
     ),
     "hook-removed": _changed(
         "A hook that changes no row is removed: it optimizes the table, sets its properties or grants rights.",
         "`mvbuild maintain` keeps tables small; grant rights in the catalog.",
     ),
     "var-removed": _changed(
-        "A variable whose value names the run is left out; the one that you gave was used.", "Pass it to `mvbuild run --vars` too."
+        "A variable whose value depends on the run is left out; the one that you gave was used.", "Pass it to `mvbuild run --vars` too."
     ),
     "adapter-in-macro": _changed(
-        "A macro asks dbt's adapter somewhere. It is kept: a template that does not get to that place means the same, and one that does is "
+        "A macro calls dbt's adapter somewhere. It is kept: a template that does not reach the call means the same, and one that does is "
         "refused.",
     ),
     "keyword-quoted": _changed("A column with the name of a keyword is quoted, which is the same column in Spark."),
@@ -136,7 +136,7 @@ REASONS: Mapping[str, ReasonCode] = {
         "Write a query that gives the rows of all partitions, with the partition column from the source.",
     ),
     "run-variable": _refused(
-        "The incremental query depends on a variable that each run can give another value; dbt's table keeps the rows of earlier values.",
+        "The incremental query depends on a variable whose value can differ in each run; dbt's table keeps the rows of earlier values.",
         "Set the variable in dbt_project.yml if it never changes, or write the query without it.",
     ),
     "disabled-by-template": _refused(

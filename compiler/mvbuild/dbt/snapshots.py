@@ -117,7 +117,7 @@ def _decides(node: Node | None) -> bool:
 def _rank_of_versions(tree: exp.Expr, history: _History) -> str:
     """The column by which a query keeps the newest version of each key: `row_number() over (partition by key order by updated_at desc)`.
     Without the condition that it is 1, the query returns all versions. Raises NotProven."""
-    nothing = _stays("It is not visible that what it reads has every version of a row")
+    nothing = _stays("mvbuild cannot prove that its input has every version of a row")
     if not isinstance(tree, exp.Select) or any(
         tree.args.get(k) for k in ("joins", "group", "having", "limit", "distinct", "qualify", "laterals")
     ):

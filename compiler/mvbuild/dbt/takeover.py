@@ -91,7 +91,7 @@ def take_over(
     cascade(work)
     for model in work.models.values():
         if assemble.needs_key_test(work, model):
-            model.item.add("unique-key-tested", f"A test is added that {', '.join(model.tested_keys)} is unique")
+            model.item.add("unique-key-tested", f"mvbuild adds a test that {', '.join(model.tested_keys)} is unique")
     judge_project(work, whole, [d.span.start for d in unknown if d.span], assemble.implicit_views(work))
     files = prove(work, whole, env)
     return Takeover(files=files, card=_card(work), incremental=tuple(_incremental(work)))

@@ -152,7 +152,7 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
     if root == "adapter" and attribute == "type" and work.project.target.adapter == "spark":
         return None
     if root == "adapter":
-        return "adapter-call", f"'{full}' asks dbt's adapter", ""
+        return "adapter-call", f"'{full}' calls dbt's adapter", ""
     if root in ("graph", "model"):
         return "graph-used", f"'{full}' is dbt's own information about the project", ""
     if root == "config" and attribute:

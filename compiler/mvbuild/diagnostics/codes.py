@@ -33,7 +33,7 @@ CODES: dict[str, Code] = {
     "unknown-name": Code("YAML describes a model, seed or column that does not exist.", "Fix the name, or remove the entry."),
     "unknown-target": Code("The requested target is not declared.", "Declare it under `targets:` in mvbuild.yml."),
     "bad-packages": Code("packages.yml has something that cannot be installed.", "docs/packages.md shows what it can have."),
-    "packages-not-installed": Code("The packages of the project are not installed as packages.lock says.", "Run `mvbuild deps`."),
+    "packages-not-installed": Code("The installed packages do not match packages.lock.", "Run `mvbuild deps`."),
     "package-unavailable": Code("A package cannot be fetched.", "Check its address, its revision, and the access to it."),
     "bad-seed": Code(
         "A seed file has a value that does not fit its declared column.", "Fix the value, or declare another type for the column."
@@ -139,7 +139,7 @@ CODES: dict[str, Code] = {
     "bad-lock": Code("schemas.lock cannot be read.", "Regenerate it with `mvbuild lock`."),
     "lock-out-of-date": Code("schemas.lock differs from the catalog.", "Run `mvbuild lock`, and commit the result."),
     "flawed-metadata": Code(
-        "A metadata file of an MV breaks a rule of its format where no answer depends on it.",
+        "A metadata file of an MV breaks a rule of its format, in a part that no result depends on.",
         "The next refresh writes a valid file. Report the problem to the authors of the program that wrote this one.",
     ),
     "unsupported-view": Code("A child view cannot be expanded.", "Recreate the view with Spark, or read its base tables directly."),
@@ -194,7 +194,7 @@ CODES: dict[str, Code] = {
         "Correct the test at the place shown; see docs/unit-tests.md.",
     ),
     "failure-not-recorded": Code(
-        "Data tests of an MV failed, and the catalog did not take the note of it: readers may get the new data from the query.",
+        "Data tests of an MV failed, and this could not be recorded in the catalog: readers may get the new data from the query.",
         "Run `mvbuild run` again when the catalog can be written.",
     ),
     "not-incremental": Code(

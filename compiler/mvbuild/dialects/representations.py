@@ -161,7 +161,7 @@ def _unreadable(query: Query, reads: Sequence[Node | None], dialect: str, known:
 
 
 def _diagnostic(node: ModelNode, dialect: str, text: MappedText, refusal: Refusal) -> Diagnostic:
-    message = f"'{node.model.name}' is not published for {dialect}, which may not give the same for {refusal.what}"
+    message = f"'{node.model.name}' is not published for {dialect}, which may return different results for {refusal.what}"
     help = refusal.help or next((hint for start, hint in _HINTS.items() if refusal.what.startswith(start)), "")
     asked = node.model.config.spans.get("dialects")
     notes = (Note(message=f"{dialect} is asked for here", span=asked),) if asked else ()

@@ -58,7 +58,7 @@ def column_findings(columns: Sequence[ColumnChange]) -> Iterator[Finding]:
         where = " at the end" if all(c.is_last for c in added) else ""
         yield Finding(kind="columns-added", message=f"column{'s' * (len(added) > 1)} {names} added{where}")
     if any(c.what == "moved" for c in columns):
-        yield Finding(kind="reordered", message="its columns have another order")
+        yield Finding(kind="reordered", message="its columns are in a different order")
 
 
 # --- a pair of trees from which compared parts are removed ----------------------------------------------------------------------

@@ -43,11 +43,11 @@ def upstream_behind(s: Situation) -> Iterator[Reason]:
             continue
         oldest = max(above.unseen, key=lambda r: r.lag_ms or 0)
         name = s.world.graph.nodes[leaf.node].identifier
-        what = f"the newest data of {oldest.table}" if oldest.table else "the time as it is now"
+        what = f"the newest data of {oldest.table}" if oldest.table else "the current time"
         limit = f"the window of this MV is {written(window)}" if window else "this MV has no window"
         yield Reason(
             code="upstream-behind",
-            message=f"it reads {name}, which has not seen {what}; {limit}",
+            message=f"it reads {name}, which does not reflect {what}; {limit}",
             effect="stale",
             table=name,
             lag_ms=oldest.lag_ms,
@@ -160,7 +160,9 @@ def _pins(s: Situation) -> list[Pin]:
 def _schema(s: Situation, found: Pin, read: int) -> Iterator[Reason]:
     changed = changed_columns(s.storage, found, [text for _, text in texts_of(s)], read) if s.storage else ()
     if changed:
-        message = f"columns of {known_as(found.table)} were renamed, dropped, added, moved or retyped since it was read: {listed(changed)}"
+        message = (
+            f"columns of {known_as(found.table)} have been renamed, dropped, added, moved or retyped since it was read: {listed(changed)}"
+        )
         yield Reason(code="base-table-schema-changed", message=message, effect="stale", table=found.table.identifier)
 
 

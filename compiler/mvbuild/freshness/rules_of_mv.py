@@ -150,7 +150,7 @@ def session_differs(s: Situation) -> Iterator[Reason]:
     if made is None:
         what = _zone_dependence(s)
         if what and not any(nondeterministic(s)):
-            message = f"its rows depend on a time zone, and it is not recorded in which one they were made: {what}"
+            message = f"its rows depend on a time zone, and the zone in which they were computed is not recorded: {what}"
             yield Reason(code="session-not-recorded", message=message, effect="unknown")
         return
     found = difference(made, session, depends_on_zone=lambda: _zone_dependence(s))

@@ -76,7 +76,7 @@ def bad_lags(graph: Graph) -> Iterator[tuple[NodeId, Diagnostic]]:
         elif slowest is not None:
             behind[node.id] = slowest
         if own == "downstream" and not readers[node.id] and knows_readers:
-            message = f"'{node.model.name}' is to be refreshed when an MV that reads it needs that, and no MV reads it"
+            message = f"'{node.model.name}' has `target_lag: downstream`, and no MV reads it"
             yield node.id, error("bad-target-lag", message, _span(node), help="Give it a duration, like `target_lag: 15m`.")
 
 

@@ -296,9 +296,9 @@ def _inputs_since(
     if computed is None:
         raise Refused("never-refreshed", "it has no rows of mvbuild's yet")
     if computed.definition != definition:
-        raise Refused("definition-changed", "its query is another one")
+        raise Refused("definition-changed", "its query has changed")
     if settings is not None and computed.settings != settings:
-        raise Refused("session-changed", "the settings of the session are others")
+        raise Refused("session-changed", "the settings of the session have changed")
     since = {}
     for leaf in cut.reads:
         uuid, ref, snapshot = _identity(given, kept, leaf)

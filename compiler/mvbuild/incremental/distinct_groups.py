@@ -133,7 +133,7 @@ class _Drafted:
             if argument == self.value:
                 return self._over(item.name, type(function)(this=column(self.key)))
             if kind not in _KEYS:
-                raise Refused("not-mergeable", "values may be equal and not the same", item.expression)
+                raise Refused("not-mergeable", "values may be equal but not identical", item.expression)
             return self._total(item.name, type(function)(this=argument.copy()), type(function))
         if kind not in ("integer", "decimal"):
             raise Refused("float-sum", "sums of floating point numbers depend on the order", item.expression)

@@ -132,7 +132,7 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
     def input_of(leaf: Leaf) -> Input:
         found = pins[leaf]
         if not found.moves and states_without_reader(record, found, pins.values()):
-            raise Refused("record-incomplete", f"the version of {known_as(found.table)} that the query names is another one than it was")
+            raise Refused("record-incomplete", f"the query now names a different version of {known_as(found.table)}")
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
         recorded = recorded_schema_id(storage, found.table, found.ref, old) if storage is not None else None
         if recorded == REMOVED and found.follows_schema:
@@ -263,7 +263,7 @@ def _require_current_schema(one: Input) -> None:
     """A change is read under the current schema of the table, but a tag under that of its snapshot."""
     ids = (s.schema_id for id in (one.old, one.new) if (s := one.pin.table.snapshots.get(id)) is not None)
     if not one.pin.follows_schema and any(id not in (None, one.pin.table.current_schema_id) for id in ids):
-        raise Refused("column-changed", f"{known_as(one.pin.table)} has another schema than the version of it that the query names")
+        raise Refused("column-changed", f"the schema of {known_as(one.pin.table)} differs from that of the version that the query names")
 
 
 def span_of(text: MappedText, refused: Refused) -> Span | None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 CODES: Mapping[str, tuple[str, str]] = {
     # code: (what it means, what to do)
     "never-refreshed": ("The MV was never refreshed.", "Nothing to do: the first refresh is always full."),
-    "definition-changed": ("The query is not the one of the last refresh.", "Nothing to do: the next refreshes can be incremental again."),
+    "definition-changed": ("The query has changed since the last refresh.", "Nothing to do: the next refreshes can be incremental again."),
     "storage-changed-by-others": (
         "Another writer changed the storage table, so its rows are not those of the last refresh.",
         "Do not let others write to the storage table of an MV.",
@@ -32,7 +32,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Nothing to do: the next refreshes can be incremental again.",
     ),
     "partition-column-dropped": (
-        "A column that a base table was once partitioned by was dropped, and files written before that changed.",
+        "A former partition column of a base table was dropped, and the change includes files written before the drop.",
         "Nothing to do: changes to newer files can be followed. To follow changes to the old files too, rewrite them.",
     ),
     "equality-deletes": (
@@ -50,7 +50,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Please report it, with the query and the message.",
     ),
     "clock-moved": (
-        "The query reads another day, hour ... than at the last refresh, and its new rows cannot be found by comparing both.",
+        "The query reads a different day, hour ... than at the last refresh, and its new rows cannot be found by comparing both.",
         "Compare a column with the time in WHERE, or in a CASE of the SELECT list.",
     ),
     "metadata-columns": (
@@ -63,8 +63,8 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Use decimals instead of floats, order by a unique key, or make the inner query an MV of its own.",
     ),
     "nan-or-negative-zero": (
-        "A row with NaN or -0.0 changed, in a column that the query compares. Iceberg skips files by their bounds, so it depends on "
-        "the files whether Spark returns such a row.",
+        "A row with NaN or -0.0 changed, in a column that the query compares. Iceberg skips files by their bounds, so whether Spark "
+        "returns such a row depends on the files.",
         "Replace NaN and -0.0 where you write the base table, or use decimals. With incremental_strict, run it once with --full-refresh.",
     ),
     "limit": (
@@ -140,7 +140,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "dearer": ("Another strategy is cheaper.", "Nothing."),
     "session-changed": (
-        "The Spark session has another time zone than that of the last refresh, or other settings that affect results.",
+        "The time zone of the Spark session, or another setting that affects results, differs from the last refresh.",
         "Nothing to do if the change is permanent; otherwise use the same settings in all sessions that refresh the MV.",
     ),
     "incremental-failed": ("The incremental refresh failed, and the full one succeeded.", "Report it: see the error in the debug log."),

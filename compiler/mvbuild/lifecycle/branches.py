@@ -147,4 +147,4 @@ def _files(catalog: Catalog, gone: Sequence[TableState]) -> set[str]:
 
 
 def _outdated(one: OnBranch, branch: str) -> Diagnostic:
-    return error("branch-outdated", f"{one.identifier} was changed since branch '{branch}' was built")
+    return error("branch-outdated", f"{one.identifier} has changed since branch '{branch}' was built")

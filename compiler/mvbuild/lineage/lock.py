@@ -158,13 +158,13 @@ def differences(lock: Mapping[str, TableColumns], now: Mapping[str, TableColumns
 
 def _changes(before: TableColumns, after: TableColumns) -> Iterator[str]:
     if before.uuid and after.uuid and before.uuid != after.uuid:
-        yield "is another table of the same name (its UUID differs)"
+        yield "is a different table with the same name (its UUID differs)"
     old, new = {c.name: c.type for c in before.columns}, {c.name: c.type for c in after.columns}
     yield from (f"column {name} {type_ or 'of unknown type'} was added" for name, type_ in new.items() if name not in old)
     yield from (f"column {name} was removed" for name in old if name not in new)
     yield from (f"column {name} was {old[name]}, and is now {type_}" for name, type_ in new.items() if name in old and old[name] != type_)
     if set(old) == set(new) and list(old) != list(new):
-        yield "its columns have another order"
+        yield "its columns are in a different order"
 
 
 def missing_tables(nodes: Iterable[TableNode | ViewNode], graph: Graph) -> Iterator[Diagnostic]:

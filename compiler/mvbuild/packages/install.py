@@ -137,7 +137,7 @@ def _install(doing: _Installation, package: Declared, base: Path, above: tuple[_
         raise ProjectError([error("package-unavailable", "There is no dbt_project.yml in the package", package.span)])
     digest = hash_of(files, lambda one: (path / one).read_bytes())
     if known.get("sha256", digest) != digest:
-        message = f"The package '{files.name}' is not the one of {LOCK}: its files have another hash"
+        message = f"The package '{files.name}' does not match {LOCK}: the hash of its files differs"
         raise ProjectError([error("package-unavailable", message, package.span, help="If that is right, run `mvbuild deps --upgrade`.")])
     _add(doing, package, files, {"name": files.name, **package.entry, **exact, "sha256": digest}, is_new=not known)
     copied({one: path / one for one in files.paths}, doing.work / FOLDER / files.name)
@@ -149,7 +149,7 @@ def _check_cycle(package: Declared, where: str, above: tuple[_Above, ...]) -> No
     if at is None:
         return
     names = [one.name for one in above[at:]]
-    message = f"Packages depend on each other in a circle: {' -> '.join((*names, names[0]))}"
+    message = f"Packages depend on each other in a cycle: {' -> '.join((*names, names[0]))}"
     help = "Remove one of these entries."
     if len(names) == 1:
         help = "Remove this entry."

@@ -54,7 +54,7 @@ class Budget:
         if self._steps > MOST_STEPS:
             raise TooMuch(f"The template takes more than {MOST_STEPS:,} steps")
         if self._steps % 16 == 0 and time.thread_time() > self._deadline:
-            raise TooMuch(f"The template computes for more than {LONGEST_SECONDS:.0f} seconds")
+            raise TooMuch(f"The template runs for more than {LONGEST_SECONDS:.0f} seconds")
 
     def write(self, characters: int) -> None:
         self._written += characters

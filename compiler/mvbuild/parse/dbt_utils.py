@@ -40,7 +40,7 @@ def safe_subtract(*field_list: Any) -> str:
 
 def group_by(n: int) -> str:
     if n > MOST_COLUMNS:
-        raise ValueError(f"group_by() counts to {MOST_COLUMNS:,} at most")
+        raise ValueError(f"group_by() supports at most {MOST_COLUMNS:,} columns")
     return f"group by {', '.join(str(i) for i in range(1, n + 1))}"
 
 

@@ -84,7 +84,7 @@ def why(token: Token) -> str:
         return f"{token.text} is not a built-in function of Spark, so what it reads is unknown"
     if token.text.lower() == "using":
         return "what the script returns may depend on more than the rows it gets"
-    return f"{token.text} {'takes other rows' if token.text.lower() == 'tablesample' else 'gives another value'} each time"
+    return f"{token.text} {'selects different rows' if token.text.lower() == 'tablesample' else 'returns a different value'} each time"
 
 
 def variables(sql: str) -> Iterator[Token]:

@@ -40,7 +40,7 @@ class Library:
         found = self.find(name)
         if found is None:
             help = self._unknown.get(name) or f"Write the SQL, or a macro `spark__{name}`, which takes its place."
-            message = f"{self._name}.{name}() is not possible" if name in self._unknown else f"mvbuild has no macro '{self._name}.{name}'"
+            message = f"{self._name}.{name}() is not supported" if name in self._unknown else f"mvbuild has no macro '{self._name}.{name}'"
             self._stop("undefined-name", message, name, help)
         return found
 

@@ -299,9 +299,9 @@ class TemplateNames:
         """Said each time: see of_run.py."""
         files = (*self._project.macros, *(file for package in self._project.packages for file in package.macros))
         if any(file.path == self.current.file.path for file in files):
-            message = f"'{name}' is another value in each run, which is not known where a macro file is loaded"
+            message = f"'{name}' has a different value in each run, which is not known where a macro file is loaded"
             self.stop("not-needed", message, name, "Use it inside of a macro, where the macro is called.")
-        message = f"'{name}' is another value in each run, so each run refreshes this again"
+        message = f"'{name}' has a different value in each run, so each run refreshes this again"
         help = "If you do not need the value, remove it: mvbuild records when it refreshed an MV, and from what."
         self._say(warning("not-needed", message, self._place(name, None), help=help))
 

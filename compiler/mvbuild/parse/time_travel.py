@@ -33,7 +33,7 @@ def time_travel(
     literal, end = found
     if words[-3] not in _VERSION and isinstance(literal, str) and not _is_read(literal, tokens[value].text.upper()):
         span = text.span(tokens[end].start, tokens[end].end + 1)
-        message = f"'{literal}' is not a time that every session of Spark reads in the same way"
+        message = f"'{literal}' does not mean the same time in every Spark session"
         return None, _tail(tokens, end + 1), error("bad-time-travel", message, span, help=_HELP)
     travel = TimeTravel(
         kind="version" if words[-3] in _VERSION else "timestamp", value=literal, start=tokens[index].start, end=tokens[end].end + 1

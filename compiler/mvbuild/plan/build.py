@@ -207,7 +207,7 @@ class _Draft:
         if any(r.code == "base-table-compacted" for r in reasons):
             return Step(node=node.id, action="record", reasons=reasons)
         if storage is not None and self._moves_upstream(node, storage):
-            message = "the record of an MV that it reads moves on: what that was made of is in its own record too"
+            message = "the record of an MV that it reads is updated: its own record includes the same inputs"
             reason = Reason(code="upstream-recorded", message=message, effect="fresh")
             return Step(node=node.id, action="record", reasons=(*reasons, reason))
         return Step(node=node.id, action="reuse", reasons=reasons)

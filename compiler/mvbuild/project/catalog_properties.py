@@ -50,5 +50,5 @@ def misspelt(node: Node | None) -> Iterator[Diagnostic]:
             continue
         near = get_close_matches(entry.key.lower().replace("_", "-"), _KNOWN, n=1, cutoff=0.85)
         if near:
-            message = f"'{entry.key}' is not a catalog property that mvbuild knows"
+            message = f"'{entry.key}' is not a known catalog property"
             yield error("unknown-key", message, entry.span, help=f"Did you mean '{near[0]}'?")

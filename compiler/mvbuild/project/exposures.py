@@ -65,7 +65,7 @@ def read_exposures(project: LoadedProject) -> tuple[Exposure, ...]:
         for node in _items(tree):
             exposure = _exposure(node, file, docs, report)
             if exposure is not None and found.setdefault(exposure.name, exposure) is not exposure:
-                report.append(error("duplicate-name", f"The exposure '{exposure.name}' is declared twice", exposure.span))
+                report.append(error("duplicate-name", f"Duplicate exposure '{exposure.name}'", exposure.span))
     if report:
         raise ProjectError(report)
     return tuple(found.values())

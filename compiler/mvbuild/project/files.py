@@ -150,7 +150,7 @@ def read_bytes(file: str | Path, path: str, largest: int) -> bytes:
         raise ProjectError([error("unreadable-file", f"{path} cannot be read: it is {kind}", _start(path))])
     size = max(found.st_size, len(content))
     if size > largest:
-        message = f"{path} has {size / 1e6:,.1f} MB; the limit is {largest // 1_000_000} MB"
+        message = f"{path} is {size / 1e6:,.1f} MB; the limit is {largest // 1_000_000} MB"
         raise ProjectError([error("file-too-large", message, _start(path))])
     return content
 
@@ -166,7 +166,7 @@ def decode(path: str, content: bytes) -> SourceFile:
         raise ProjectError([error("unreadable-file", message, Span(file, start, start + 1), help="Save it as UTF-8.")]) from exc
     conflict = _conflict(file) if b"<<<<<<<" in content else None
     if conflict:
-        raise ProjectError([error("merge-conflict", f"{path} has a Git conflict that is not resolved", conflict)])
+        raise ProjectError([error("merge-conflict", f"{path} has an unresolved Git conflict", conflict)])
     return file
 
 

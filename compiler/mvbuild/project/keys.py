@@ -118,15 +118,15 @@ SEED = Block(
 SOURCE_AGE = Block(
     what="an age of a source",
     keys={
-        "count": Key("count", "How many of the periods.", required=True),
+        "count": Key("count", "The number of periods.", required=True),
         "period": Key("text", "minute, hour or day.", required=True),
     },
 )
 SOURCE_FRESHNESS = Block(
     what="`freshness` of a source",
     keys={
-        "warn_after": Key("block", "The age of its snapshot that is a warning: `{count: 12, period: hour}`.", block=SOURCE_AGE),
-        "error_after": Key("block", "The age that is an error.", block=SOURCE_AGE),
+        "warn_after": Key("block", "The age of its snapshot that causes a warning: `{count: 12, period: hour}`.", block=SOURCE_AGE),
+        "error_after": Key("block", "The age that causes an error.", block=SOURCE_AGE),
     },
     unsupported={"filter": "mvbuild takes the time of the table's snapshot, without a query: remove it."},
 )
@@ -186,7 +186,7 @@ UNIT_GIVEN = Block(
     keys={
         "input": Key("text", "ref('model'), source('source', 'table'), a table's name, or this.", required=True),
         **_UNIT_ROWS,
-        "random": Key("count", "Make this many rows, the same ones each time, by the types of the columns."),
+        "random": Key("count", "Generate this many rows from the types of the columns, the same ones each time."),
     },
 )
 UNIT_EXPECT = Block(what="what a unit test expects", keys=_UNIT_ROWS)
@@ -311,7 +311,7 @@ PROJECT = Block(
         "macro-paths": Key("texts", "Folders of macros. Default: [macros]."),
         "test-paths": Key("texts", "Folders of SQL tests. Default: [tests]."),
         "docs-paths": Key("texts", "More folders of Markdown files with [docs blocks](descriptions.md). Those of models, seeds and "
-        "macros always count."),
+        "macros are always included."),
         "target-path": Key("text", "Folder of generated files. Default: target."),
         "log-path": Key("text", "Accepted for compatibility with dbt; logs go below the target path."),
         "vars": Key("mapping", "Values for var()."),

@@ -75,16 +75,16 @@ class Described:
         if isinstance(declared, Group):
             group = self.groups.setdefault(declared.name, declared)
             if group is not declared:
-                report.append(_twice(f"The group '{declared.name}' is declared", declared.span, group.span))
+                report.append(_twice(f"group '{declared.name}'", declared.span, group.span))
             return
         if isinstance(declared, SourceTable):
             table = self.sources.setdefault((declared.source.lower(), declared.name.lower()), declared)
             if table is not declared:
-                report.append(_twice(f"The source table '{declared.source}.{declared.name}' is declared", declared.span, table.span))
+                report.append(_twice(f"source table '{declared.source}.{declared.name}'", declared.span, table.span))
             return
         other = (self.models if kind == "models" else self.seeds).setdefault(declared.name.lower(), declared)
         if other is not declared:
-            report.append(_twice(f"The {kind[:-1]} '{declared.name}' is described", declared.span, other.span))
+            report.append(_twice(f"entry for the {kind[:-1]} '{declared.name}'", declared.span, other.span))
 
 
 NamedEntry = tuple[str, Entry | SourceTable | Group]
@@ -145,7 +145,7 @@ def _properties(file: SourceFile, node: MapNode, tested: Tested, report: list[Di
             continue
         other = columns.setdefault(column.name.lower(), column)
         if other is not column:
-            report.append(_twice(f"The column '{column.name}' is described", column.span, other.span))
+            report.append(_twice(f"column '{column.name}'", column.span, other.span))
             continue
         type_node = _get(item, "data_type")
         if type_node is not None and column.data_type is not None:
@@ -220,7 +220,7 @@ def _tests_node(node: MapNode) -> Node | None:
 
 def _twice(what: str, span: Span, first: Span) -> Diagnostic:
     notes = (Note(message="first defined here", span=first),)
-    return error("duplicate-name", f"{what} twice", span, help="Remove one of the two.", notes=notes)
+    return error("duplicate-name", f"Duplicate {what}", span, help="Remove one of the two.", notes=notes)
 
 
 def _items(node: Node, key: str) -> Iterator[MapNode]:

@@ -201,7 +201,7 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         field="auxiliary_views",
         kind="text",
         doc="Whether inner results of an MV's query are kept in [auxiliary views](incremental.md), from which it is refreshed: auto (the "
-        "default: where they pay), never, or always (wherever the query has a part that is worth it).",
+        "default: where they pay off), never, or always (wherever the query has a part that is worth it).",
     ),
     "freshness": SettingKey(
         read=read.max_staleness,

@@ -53,7 +53,7 @@ def target_of(root: Path, entry: Entry | None, threads: int | None, report: list
     name = catalog.pop("name", "lake")
     embedded = not catalog
     if embedded and (odd := next((c for c in "#?" if c in str(root)), None)):
-        message = f"The embedded catalog cannot be in {root}: in the address of a file, '{odd}' ends the path"
+        message = f"The embedded catalog cannot be in {root}: '{odd}' ends the path in a file URL"
         report.append(error("bad-config", message, entry.span if entry else None, help="Rename the folder, or configure a catalog."))
     return Target(
         name=entry.key if entry else DEFAULT_NAME,

@@ -193,7 +193,9 @@ def _rows(root: Path, node: MapNode, report: list[Diagnostic]) -> RowsAsWritten 
         return _dicts(entry.node if entry else None, span, report)
     if not isinstance(rows, str):
         report.append(
-            error("bad-unit-test", f"With `format: {form}`, 'rows' is a text", span, help="Write `rows: |` and indent the text below.")
+            error(
+                "bad-unit-test", f"With `format: {form}`, 'rows' must be a string", span, help="Write `rows: |` and indent the text below."
+            )
         )
         return None
     found = RowsAsWritten(sql=rows.strip().rstrip(";"), span=span) if form == "sql" else _csv(rows, span, report)

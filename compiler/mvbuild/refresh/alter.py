@@ -51,7 +51,7 @@ def alter(session: RunSession, node: ModelNode) -> Outcome:
     raise CommitConflict(f"other processes keep changing {node.identifier}")
 
 
-_RECORD = "only its record moved on"
+_RECORD = "only its record was updated"
 
 
 def for_new_version(

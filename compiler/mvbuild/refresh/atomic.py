@@ -21,7 +21,7 @@ def require_atomic(graph: Graph, is_atomic: bool) -> None:
     if not is_atomic:
         target = graph.project.target
         kind = target.catalog.get("type", "this")
-        message = f"catalog '{target.catalog_name}' cannot publish several MVs in one commit: a {kind} catalog moves one table at a time"
+        message = f"catalog '{target.catalog_name}' cannot publish several MVs in one commit: a {kind} catalog changes one table at a time"
         raise ProjectError([error("not-atomic", message, target.span)])
 
 

@@ -53,7 +53,7 @@ def mark_failed(session: RunSession, pinned: Pinned, failure: AuditFailed) -> Au
         why = "other processes are changing it"
     except CatalogError as exc:
         why = str(exc)
-    message = f"that the tests of '{node.model.name}' failed could not be written to the catalog ({why}): readers may get the new data"
+    message = f"cannot record in the catalog that the tests of '{node.model.name}' failed ({why}): readers may get the new data"
     return failure.also(warning("failure-not-recorded", message, node.model.file.line_span(1)))
 
 

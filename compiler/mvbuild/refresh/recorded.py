@@ -190,6 +190,6 @@ def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> boo
         raise Unverifiable("base-table-schema-not-recorded", message, table.identifier)
     changed = changed_columns(storage, read, texts)
     if changed and schema_id != own:
-        message = f"columns of {known_as(table)} were changed since it was read: {', '.join(changed)}"
+        message = f"columns of {known_as(table)} have changed since it was read: {', '.join(changed)}"
         raise Unverifiable("base-table-schema-changed", message, table.identifier)
     return bool(changed)

@@ -71,7 +71,7 @@ def require_no_skipped_values(inputs: RefreshInputs) -> None:
 
 
 def _refused() -> NotIncremental:
-    message = "a row with NaN or -0.0 changed, and it depends on the files whether the query returns such a row"
+    message = "a row with NaN or -0.0 changed, and whether the query returns such a row depends on the files"
     return NotIncremental("nan-or-negative-zero", message)
 
 

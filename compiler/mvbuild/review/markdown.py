@@ -65,7 +65,7 @@ def _affected(change: NodeChange, review: Review) -> str:
 
 def _broken(review: Review) -> str:
     lines = [_user(b, c.name) for c in review.models for b in c.breaks]
-    return _folded(f"Who uses what is gone or changed ({len(lines)})", _cut(lines)) if lines else ""
+    return _folded(f"Uses of removed or changed columns ({len(lines)})", _cut(lines)) if lines else ""
 
 
 def _user(one: Break, name: str) -> str:

@@ -89,7 +89,7 @@ def frame(session: RunSession, ask: Ask) -> Any:
 def served(frame: Any) -> tuple[Served, ...]:
     """What each MV in a DataFrame from `read` or `sql` was served from."""
     if frame not in _SERVED:
-        raise ValueError("This DataFrame does not come from mvbuild.read or mvbuild.sql: ask the one that it was made from.")
+        raise ValueError("This DataFrame does not come from mvbuild.read or mvbuild.sql: use the one that it was derived from.")
     return _SERVED[frame]
 
 

@@ -66,12 +66,12 @@ def difference(made: RecordedSession, session: Session, *, depends_on_zone: Call
         default = MEANING.get(key, "unset")
         old, new = before.get(key, default), now.get(key, default)
         if old.lower() != new.lower():
-            return f"{key} was another one ({old} then, {new} now)"
+            return f"{key} was different ({old} then, {new} now)"
     old, new = before.get(TIME_ZONE, ""), session.zone
     what = depends_on_zone() if old != new else ""
     if not what:
         return ""
-    return f"its time zone was another one ({old or 'unknown'} then, {new or 'unknown'} now), and {what} may give another value"
+    return f"its time zone was different ({old or 'unknown'} then, {new or 'unknown'} now), and {what} may have a different value"
 
 
 def settings_mark(settings: Mapping[str, str]) -> str:

@@ -54,7 +54,7 @@ def model_of(graph: Graph, test: UnitTest) -> ModelNode:
     if not isinstance(node, ModelNode):
         help = did_you_mean(test.model, [n.model.name for n in graph.models])
         raise ProjectError(
-            [error("bad-unit-test", f"The unit test '{test.name}' is of an unknown model '{test.model}'", test.span, help=help)]
+            [error("bad-unit-test", f"The unit test '{test.name}' names an unknown model '{test.model}'", test.span, help=help)]
         )
     return node
 
@@ -122,7 +122,7 @@ def _made(given: Given, of: Columns, seed: str, report: list[Diagnostic]) -> Row
         return given.rows
     types = {name: type_ for name, type_ in of.types.items() if type_}
     if not types or len(types) < len(of.types):
-        message = f"The columns of {given.input} and their types are not known, so rows cannot be made"
+        message = f"The columns of {given.input} and their types are unknown, so rows cannot be generated"
         report.append(error("bad-unit-test", message, given.span, help="Declare the columns with `data_type:`, or create the table."))
     return random_rows(given.rows, types, seed)
 

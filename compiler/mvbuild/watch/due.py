@@ -189,4 +189,4 @@ def _readers_without_target(graph: Graph, nodes: Iterable[NodeId], lags: Mapping
 
 
 def _reason(node: ModelNode) -> Reason:
-    return Reason(code="target-lag", message=f"the target lag of {node.identifier} asks for it", effect="fresh", table=node.identifier)
+    return Reason(code="target-lag", message=f"the target lag of {node.identifier} requires it", effect="fresh", table=node.identifier)

@@ -1,4 +1,4 @@
-"""a project -> turns of a loop: take up edits, poll the catalog, start the batches that are due, note what ended."""
+"""a project -> iterations of a loop: reload edits, poll the catalog, start the batches that are due, note what ended."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_branch_that_nothing_was_built_on_shows_main(project: Path) -> None:
     for command in (["status"], ["show", "regions", "--output", "json"]):
         unknown = call(project, *command, "--branch", "pr-2")
         assert unknown.return_value == 0
-        assert "warning[unknown-branch]: The project has no branch 'pr-2': what you see is main" in unknown.stderr
+        assert "warning[unknown-branch]: The project has no branch 'pr-2': showing main" in unknown.stderr
         assert unknown.stdout == call(project, *command).stdout
     write_project(project, {"seeds/regions.csv": "id,name\n1,west\n"})
     call(project, "run", "--branch", "pr-2")

@@ -146,7 +146,7 @@ def test_what_was_only_compacted(built: Shop) -> None:
     write(built, *range(100), operation="replace")
     found = lines(built, "explain", "spending")
     assert section(found, "Changes")[1:] == ["    lake.raw.orders  snapshot S -> S: only compacted: same rows"]
-    assert section(found, "Next refresh") == ["Next refresh: only the record moves on"]
+    assert section(found, "Next refresh") == ["Next refresh: only the record is updated"]
 
 
 def test_snapshots_that_cancel_out(built: Shop) -> None:

@@ -25,7 +25,7 @@ UNITS = """unit_tests:
     expect: {rows: [{id: 1}]}
 """
 WRONG = {
-    "an unknown model": (UNITS.replace("model: daily", "model: dayly"), ["2:11 is of an unknown model 'dayly'"]),
+    "an unknown model": (UNITS.replace("model: daily", "model: dayly"), ["2:11 names an unknown model 'dayly'"]),
     "an unknown input": (UNITS.replace("'orders'", "'order'"), ["5:17 Unknown input source('raw', 'order')"]),
     "no rows for a table": (
         UNITS.replace("""      - {input: "source('raw', 'customers')", rows: [{id: 1}]}\n""", ""),

@@ -140,7 +140,7 @@ OTHER = {
         "breaking",
         "column 'b' is now bigint, and was int",
     ),
-    "columns in another order": ("SELECT a, b FROM t", "SELECT b, a FROM t", "reordered", "its columns have another order"),
+    "columns in another order": ("SELECT a, b FROM t", "SELECT b, a FROM t", "reordered", "its columns are in a different order"),
     "another expression": ("SELECT a, b FROM t", "SELECT a, b + 1 AS b FROM t", "rows", "column 'b' is computed differently"),
     "another case": ("SELECT a FROM t", "SELECT a AS A FROM t", "rows", "column 'a' is spelled 'A'"),
     "a condition": ("SELECT a FROM t", "SELECT a FROM t WHERE b = 1", "filter-narrowed", "WHERE also requires `b = 1`"),

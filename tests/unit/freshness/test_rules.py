@@ -389,7 +389,7 @@ def test_rows_that_do_not_depend_on_the_time_zone_stay_fresh(built: Shop) -> Non
 def test_other_rules_of_sql_make_any_mv_stale(built: Shop) -> None:
     found = seen_from(built, ansi_enabled="false")
     assert [(r.code, r.effect) for r in found.reasons] == [("session-differs", "stale")]
-    assert "spark.sql.ansi.enabled was another one (true then, false now)" in found.reasons[0].message
+    assert "spark.sql.ansi.enabled was different (true then, false now)" in found.reasons[0].message
     assert seen_from(built, storeAssignmentPolicy="LEGACY", shuffle_partitions="7").state == "fresh"
 
 

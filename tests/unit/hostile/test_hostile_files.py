@@ -238,7 +238,7 @@ def test_a_file_of_50_megabytes(path: str, parent: Parent, tmp_path: Path) -> No
     told = parent.run(tmp_path, "compile", "lint")
     assert told.is_bounded
     assert told.exit == 2
-    assert told.stderr.startswith(f"error[file-too-large]: {path} has 50.0 MB; the limit is")
+    assert told.stderr.startswith(f"error[file-too-large]: {path} is 50.0 MB; the limit is")
 
 
 @pytest.mark.parametrize("path", ["models/m.sql", "models/m.yml", "macros/m.sql", "seeds/m.csv", "schemas.lock"])

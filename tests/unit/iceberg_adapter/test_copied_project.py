@@ -32,7 +32,7 @@ def refusal(root: Path) -> str:
 
 def test_a_copy(built: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(built, tmp_path / "copy")
-    assert f"was made in {built}" in refusal(copy)
+    assert f"was created in {built}" in refusal(copy)
     shutil.rmtree(copy / ".mvbuild")
     assert api.run(copy).ok
     assert api.run(built).ok

@@ -18,19 +18,19 @@ OF_TRINO = [
     (
         {"presto_view": "true", "comment": "Presto Materialized View", "metadata_location": "s3://lake/hidden.metadata.json"},
         f"/* Presto Materialized View: {encoded('SELECT day,  sum(x) s FROM raw.t GROUP BY day')} */",
-        "a materialized view of Trino, whose rows are in a table without a name; it reads raw.t; its query is: SELECT day, sum(x) s FROM raw.t GROUP BY day",
+        "a Trino materialized view, which stores its rows in a table without a name; it reads raw.t; its query is: SELECT day, sum(x) s FROM raw.t GROUP BY day",
     ),
     (
         {"presto_view": "true"},
         f"/* Presto View: {encoded('SELECT 1')} */",
-        "a view of Trino, which no other engine reads; its query is: SELECT 1",
+        "a Trino view, which other engines cannot read; its query is: SELECT 1",
     ),
     (
         {"presto_view": "TRUE", "comment": "Presto Materialized View"},
         None,
-        "a materialized view of Trino, whose rows are in a table without a name",
+        "a Trino materialized view, which stores its rows in a table without a name",
     ),
-    ({}, "/* Presto Materialized View: bm8ganNvbg== */", "a materialized view of Trino, whose rows are in a table without a name"),
+    ({}, "/* Presto Materialized View: bm8ganNvbg== */", "a Trino materialized view, which stores its rows in a table without a name"),
 ]
 
 
@@ -62,5 +62,5 @@ def test_the_tables_that_a_view_of_trino_reads_are_named() -> None:
 def test_a_query_that_cannot_be_parsed_names_no_tables(sql: object) -> None:
     found = view_of_trino({}, f"/* Presto Materialized View: {encoded(sql)} */")
     assert found is not None
-    assert found.startswith("a materialized view of Trino")
+    assert found.startswith("a Trino materialized view")
     assert "it reads" not in found

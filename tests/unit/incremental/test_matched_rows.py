@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mvbuild.incremental import matched_rows as module
+from mvbuild.incremental import merged_groups
 from mvbuild.incremental.algebra import Aggregate, Filter, Scan, walk
 from mvbuild.incremental.matched_rows import matched_rows
 from mvbuild.incremental.samples import case, formula, shape
@@ -131,7 +132,7 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str, f
     elif fault == "a table of both sides":
         monkeypatch.setattr(module, "_reads_twice", lambda *_: False)
     elif fault == "new groups":
-        monkeypatch.setattr(merge, "matched_rows", lambda aggregate: _alone_is_forgotten(matched_rows(aggregate)))
+        monkeypatch.setattr(merged_groups, "matched_rows", lambda aggregate: _alone_is_forgotten(matched_rows(aggregate)))
     else:
         join = module._join
 

@@ -92,12 +92,12 @@ def test_differences() -> None:
         "raw.new": TableColumns(columns=()),
     }
     assert list(differences(before, now)) == [
-        "raw.a: is another table of the same name (its UUID differs)",
+        "raw.a: is a different table with the same name (its UUID differs)",
         "raw.a: column y date was added",
         "raw.a: column x was removed",
         "raw.a: column id was int, and is now bigint",
         "raw.gone: not in the catalog, or no longer read",
-        "raw.moved: its columns have another order",
+        "raw.moved: its columns are in a different order",
         "raw.new: not in schemas.lock",
     ]
 
@@ -213,7 +213,7 @@ def test_lineage_as_text_and_json(tmp_path: Path) -> None:
         "└─ daily.total  decimal(24,2)",
         "   └─ orders_clean.amount  decimal(14,2)",
         "      └─ raw.orders.amount  decimal(12,2)",
-        "The rows are decided by: raw.customers.country, raw.customers.id, raw.orders.customer_id, raw.orders.id",
+        "The rows depend on: raw.customers.country, raw.customers.id, raw.orders.customer_id, raw.orders.id",
     ]
     assert "raw.orders.amount" in run(tmp_path, "lineage", "daily")[1]
     assert run(tmp_path, "lineage", "raw.orders.amount", "--downstream")[1].splitlines()[:2] == [

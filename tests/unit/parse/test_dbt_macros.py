@@ -120,8 +120,8 @@ def test_variables_and_parameters_hide_them() -> None:
 @pytest.mark.parametrize(
     ("call", "message", "help"),
     [
-        ("dbt_utils.star(ref('a'))", "dbt_utils.star() is not possible", "It reads the columns of a table"),
-        ("dbt_utils.get_column_values('a', 'b')", "dbt_utils.get_column_values() is not possible", "Write the values in a {% set %}."),
+        ("dbt_utils.star(ref('a'))", "dbt_utils.star() is not supported", "It reads the columns of a table"),
+        ("dbt_utils.get_column_values('a', 'b')", "dbt_utils.get_column_values() is not supported", "Write the values in a {% set %}."),
         ("dbt.get_merge_sql()", "mvbuild has no macro 'dbt.get_merge_sql'", "spark__get_merge_sql"),
     ],
 )
@@ -138,7 +138,7 @@ def test_what_cannot_be_known_says_what_to_write(call: str, message: str, help: 
     [
         ("dbt.dateadd('fortnight', 1, 'a')", "Dateadd() cannot count in 'fortnight'"),
         ("dbt.datediff('a', 'b', 'millisecond')", "Datediff() cannot count in 'millisecond'"),
-        ("dbt_utils.group_by(10000000000)", "Group_by() counts to 10,000 at most"),
+        ("dbt_utils.group_by(10000000000)", "Group_by() supports at most 10,000 columns"),
         ("dbt.length()", "missing 1 required positional argument"),
     ],
 )

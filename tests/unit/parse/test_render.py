@@ -346,7 +346,7 @@ def test_a_value_of_the_run_is_reported_each_time_so_that_nothing_is_kept(templa
     for text in (template, "{{ run() }}"):
         result = rendered(text, macros={"run": "{% macro run() %}" + template + "{% endmacro %}"})
         assert [(d.severity, d.code) for d in result.diagnostics] == [("warning", "not-needed")]
-        assert f"'{name}' is another value in each run" in result.diagnostics[0].message
+        assert f"'{name}' has a different value in each run" in result.diagnostics[0].message
     texts = {result.text.text for result in (rendered(template), rendered(template)) if result.text}
     assert len(texts) == (1 if "%Y" in template or "if" in template else 2)
 

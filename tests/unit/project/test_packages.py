@@ -148,7 +148,7 @@ def test_an_archive_that_was_replaced_is_refused(tmp_path: Path) -> None:
     root = project(tmp_path, "  - tarball: ../a.zip")
     deps(root, env={})
     pack("{% macro both(x) %}two{% endmacro %}")
-    with pytest.raises(ProjectError, match=r"not the one of packages\.lock"):
+    with pytest.raises(ProjectError, match=r"does not match packages\.lock"):
         deps(root, env={})
     assert sql(root) == "select one as c from lake.main.n"
 
@@ -180,9 +180,9 @@ def test_a_package_of_a_package(tmp_path: Path) -> None:
         (
             "  - local: ../helpers",
             "  - local: ../shop",
-            "Packages depend on each other in a circle: this project -> helpers -> this project",
+            "Packages depend on each other in a cycle: this project -> helpers -> this project",
         ),
-        ("  - local: ../helpers", "  - local: ../inner", "Packages depend on each other in a circle: helpers -> inner -> helpers"),
+        ("  - local: ../helpers", "  - local: ../inner", "Packages depend on each other in a cycle: helpers -> inner -> helpers"),
         ("  - git: ../helpers", "  - git: ../helpers", "The package 'helpers' names itself"),
     ],
 )

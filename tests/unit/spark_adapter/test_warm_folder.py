@@ -78,7 +78,7 @@ def test_only_its_user_can_read_the_folder_and_what_is_in_it(folder: Folder, env
 @pytest.mark.parametrize("mode", [0o755, 0o710, 0o777])
 def test_a_folder_that_others_can_read_is_refused(env: dict[str, str], mode: int) -> None:
     private_home(env).chmod(mode)
-    with pytest.raises(NotPrivate, match="others cannot read"):
+    with pytest.raises(NotPrivate, match="readable only by you"):
         private_home(env)
 
 
@@ -88,7 +88,7 @@ def test_a_folder_of_another_user_is_refused(env: dict[str, str], monkeypatch: p
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     assert home(env) != made
     made.rename(home(env))
-    with pytest.raises(NotPrivate, match="of yours"):
+    with pytest.raises(NotPrivate, match="your own directory"):
         private_home(env)
 
 

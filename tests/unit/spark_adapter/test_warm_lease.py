@@ -140,7 +140,7 @@ def test_a_folder_that_others_can_read_is_not_used(launch: Launch, tmp_path: Pat
     path.mkdir(parents=True, mode=0o755)
     path.chmod(0o755)
     assert leased(launch, tmp_path, said) is None
-    assert said == [f"no warm engine ({path} must be a directory of yours that others cannot read (mode 700))"]
+    assert said == [f"no warm engine ({path} must be your own directory, readable only by you (mode 700))"]
 
 
 def test_a_server_that_does_not_start(launch: Launch, tmp_path: Path, said: list[str]) -> None:
@@ -149,7 +149,7 @@ def test_a_server_that_does_not_start(launch: Launch, tmp_path: Path, said: list
     assert leased(broken, tmp_path, said) is None
     (folder,) = (tmp_path / "cache").glob("engines-*/*")
     assert said == [
-        "starting Spark, which stays warm",
+        "starting Spark, and keeping it warm",
         f"the warm engine did not start (log: {folder}/spark.log): starting Spark for this command",
     ]
     assert "Spark could not be started" in (folder / "spark.log").read_text()

@@ -97,8 +97,8 @@ def _require_own_place(database: Database, warehouse: str) -> None:
     made = next((place for place, found, _ in places if found and Path(place, ".mvbuild").resolve() != here), None)
     if made is not None:
         raise CatalogError(
-            f"The embedded catalog in {path.parent} was made in {made}, and its tables name files there."
-            " Move the project back, or remove .mvbuild here: then the next run builds everything again."
+            f"The embedded catalog in {path.parent} was created in {made}, and its tables refer to files there."
+            " Move the project back, or remove .mvbuild here: the next run then builds everything again."
         )
 
 

@@ -90,7 +90,7 @@ def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
     """Make what the branch has current, and remove the branch. Raises CommitConflict if it is outdated."""
     state = _branch_state(raw, branch)
     if _is_outdated(raw, state, branch):
-        raise CommitConflict(f"{identifier} was changed since branch '{branch}' was built: run with --branch {branch} again, then publish.")
+        raise CommitConflict(f"{identifier} has changed since branch '{branch}' was built: run with --branch {branch} again, then publish.")
     found = {key: value for key, value in seen(raw, branch).items() if key != MAIN}
     if "view-uuid" in raw:
         if found["current-version-id"] != raw["current-version-id"]:

@@ -179,7 +179,7 @@ def _branch(change: BranchCommit) -> Edit:
     def make(found: Mapping[TableIdentifier, Entry]) -> list[Put | Gone]:
         entry, only_here = found.get(change.identifier), found.get(own)
         if entry is not None and only_here is not None and change.to == "publish":
-            raise CommitConflict(f"{change.identifier} was created since branch '{change.branch}' was built.")
+            raise CommitConflict(f"{change.identifier} has been created since branch '{change.branch}' was built.")
         if entry is not None:
             new = published(entry.raw, change.branch, change.identifier) if change.to == "publish" else dropped(entry.raw, change.branch)
             gone = [Gone(identifier=own, location=only_here.location)] if only_here is not None else []

@@ -75,12 +75,12 @@ class Translator:
             what = f"The file of catalog '{self._catalog}' cannot be written: {reason}"
             return CatalogError(f"{what}. Check the permissions of the file and of its folder")
         if is_unreachable(error):
-            advice = ". The password in its address has an @, which is written %40 there" if self._is_unencoded else ""
+            advice = ". The password in its address contains an @: write it as %40" if self._is_unencoded else ""
             return CatalogError(f"Catalog '{self._catalog}' cannot be reached: {reason}{advice}", unreachable=True)
         if isinstance(error, FileNotFoundError):
             return CatalogError(
-                f"A file of catalog '{self._catalog}' is missing: {reason.removeprefix('FileNotFoundError: ')}. If it is one of an MV, "
-                "`mvbuild run --full-refresh --select <MV>` writes its rows again"
+                f"A file of catalog '{self._catalog}' is missing: {reason.removeprefix('FileNotFoundError: ')}. If it belongs to an MV, "
+                "`mvbuild run --full-refresh --select <MV>` rewrites its rows"
             )
         if type(error).__name__ == "ValidationError" and "ConfigResponse" in str(error):
             return CatalogError(f"Catalog '{self._catalog}' does not answer like an Iceberg REST catalog: check its `uri`")

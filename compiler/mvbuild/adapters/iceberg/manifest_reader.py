@@ -56,7 +56,7 @@ class ManifestReader:
         gives columns that were dropped the value NULL, and leaves the manifest of the deletes as it was."""
         of_deletes = {manifest.partition_spec_id for manifest in deletes} & self._without_column
         if any(manifest.partition_spec_id in of_deletes for manifest in changed):
-            message = f"a column that {self._table} was partitioned by was dropped, and files written before that changed"
+            message = f"a former partition column of {self._table} was dropped, and the change includes files written before the drop"
             raise ChangeRefused("partition-column-dropped", message)
 
     def refuse_equality(self, *deletes: FileEntry) -> None:

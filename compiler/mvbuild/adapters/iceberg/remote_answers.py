@@ -67,4 +67,4 @@ def settled(what: str, ask: Callable[[], _Answer], made: Callable[[], _Answer | 
             raise late
     if lost is not None:
         raise CatalogError(f"The outcome of {what} is unknown: the server's response was lost ({lost}).", unreachable=True)
-    raise CommitConflict(f"{what[0].upper()}{what[1:]} lost against other processes {_TRIES.number + 1} times in a row.")
+    raise CommitConflict(f"{what[0].upper()}{what[1:]} lost to other processes {_TRIES.number + 1} times in a row.")

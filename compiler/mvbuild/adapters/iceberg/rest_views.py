@@ -71,7 +71,7 @@ class RestViews:
             self.drop(own)
         if only_there is not None and change.to == "publish":
             if base is not None:
-                raise CommitConflict(f"{identifier} was created since branch '{change.branch}' was built.")
+                raise CommitConflict(f"{identifier} has been created since branch '{change.branch}' was built.")
             return self._renamed(own, identifier, only_there["metadata"]["view-uuid"])
         if base is None:
             return None

@@ -23,9 +23,9 @@ def view_of_trino(parameters: Mapping[str, str], text: str | None) -> str | None
         return None
     is_mv = bool(found and found[1]) or "Materialized" in parameters.get("comment", "")
     what = (
-        "a materialized view of Trino, whose rows are in a table without a name"
+        "a Trino materialized view, which stores its rows in a table without a name"
         if is_mv
-        else "a view of Trino, which no other engine reads"
+        else "a Trino view, which other engines cannot read"
     )
     definition = _definition(found[2]) if found else {}
     sql = definition.get("originalSql")

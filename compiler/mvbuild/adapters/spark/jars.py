@@ -114,7 +114,7 @@ def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
     trap = trapped(output)
     if trap:
         return (
-            f"{names} could not be resolved: the local Maven repository has its description without the jar.",
+            f"{names} could not be resolved: the local Maven repository has its POM but not the jar.",
             f"Delete {trap} and run again.",
         )
     if any(sign in output for sign in _NETWORK):

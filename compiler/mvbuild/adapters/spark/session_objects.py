@@ -46,7 +46,7 @@ def require_builtin(version: str, sql: str) -> None:
     newer = NEWER_THAN.get(version, frozenset())
     for token in user_functions(sql, without=newer) if newer else ():
         if token.text.lower() in newer and not sql[: token.start].rstrip().endswith("."):
-            message = f"{token.text} is your own function on Spark {version}, and a newer Spark has one of this name: write its full name"
+            message = f"{token.text} is your own function on Spark {version}, and newer versions have a built-in one: write its full name"
             raise QueryError(message, condition=SESSION_OBJECT, start=token.start, end=token.end + 1)
 
 

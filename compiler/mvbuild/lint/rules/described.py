@@ -41,7 +41,7 @@ DESCRIPTION = Rule(
     code="missing-description",
     level="warning",
     title="A model has no description.",
-    why="The description is what people see who find the table in the catalog.",
+    why="People who find the table in the catalog see its description.",
     help="Write `description:` in a YAML file beside the model.",
     check=description,
     options={"columns": Option(default=False, doc="true: every column needs a description too.", check=flag)},

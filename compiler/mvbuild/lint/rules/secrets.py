@@ -132,7 +132,7 @@ RULE = Rule(
     title="A file of the project contains a password, token or key.",
     why=(
         "Checks mvbuild.yml and the YAML and SQL of models, tests and macros for the formats of well-known keys and tokens, for "
-        "passwords in URLs, and for values of keys with telling names. Findings are printed with the secret masked."
+        "passwords in URLs, and for values of keys whose names suggest a secret. Findings are printed with the secret masked."
     ),
     help=_HELP,
     check_file=check,

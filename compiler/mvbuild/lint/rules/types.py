@@ -206,7 +206,7 @@ RULE = Rule(
     level="warning",
     title="Two values of different types are compared: a number with text, a date with a number.",
     why=(
-        "Spark converts one of them, which fails at the first value that does not fit, or compares something else than you meant "
+        "Spark converts one of them, which fails at the first value that does not fit, or compares something other than you meant "
         "(`'10' < '9'`). Reported only if both types are known: of seeds, of models, and of sources with known schemas. Comparing a "
         "date with a text literal is fine."
     ),

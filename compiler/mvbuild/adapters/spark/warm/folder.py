@@ -227,7 +227,7 @@ def private_home(env: Mapping[str, str]) -> Path:
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise NotPrivate(f"{path} must be a directory of yours that others cannot read (mode 700)")
+        raise NotPrivate(f"{path} must be your own directory, readable only by you (mode 700)")
     return path
 
 

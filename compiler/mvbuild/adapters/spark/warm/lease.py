@@ -132,7 +132,7 @@ def _leased(folder: Folder, held: Held, start: _Start, say: Callable[[str], None
         if not _ended(folder, held):
             say("the warm engine does not answer, and another command uses it: starting Spark for this command")
             return None
-    say("starting Spark, which stays warm")
+    say("starting Spark, and keeping it warm")
     _retire_others(folder, start.wanted)
     record = start.record(folder)
     session = open_session(record, _ANSWER_SECONDS) if record is not None else None

@@ -180,7 +180,7 @@ class _Refresh:
         cut, name = planned.cut, planned.name
         table = self._table(name)
         computed = computed_now(cut, self.plan.given, kept, self.prepared.settings)
-        choice = self._choice_of(planned, table, kept)
+        choice = self._choice_of_view(planned, table, kept)
         if self._has_failed:
             choice = replace(choice, strategy=FULL, code="incremental-failed", message="the last refresh failed with it")
         if choice.strategy == FULL or table is None or _is_refused(choice.strategy, self._conf, table.schema):
@@ -196,11 +196,11 @@ class _Refresh:
             return replace(self._same(table, choice, summary, computed.definition), outcome=outcome)
         return self._changed(table, place, choice, outcome, computed.definition)
 
-    def _choice_of(self, planned: PlannedView, table: TableState | None, kept: Mapping[int, KeptInput]) -> StrategyChoice:
-        """That of the plan, if nothing that it depends on is another one now; choosing takes as long as a small read."""
+    def _choice_of_view(self, planned: PlannedView, table: TableState | None, kept: Mapping[int, KeptInput]) -> StrategyChoice:
+        """The plan's choice, unless something that it depends on has changed since: choosing again takes as long as a small read."""
         is_followed = self.prepared.choice.strategy != FULL
         seen, computed = self.prepared.pinned.world.observed.table(planned.name), computed_from(table) if table is not None else None
-        is_same_view = table is not None and seen is not None and table.metadata_location == seen.metadata_location
+        is_same_view = table is not None and seen is not None and _rows_of(table) == _rows_of(seen)
         is_same_session = computed is not None and computed.settings == self.prepared.settings
         if is_same_view and is_same_session and is_followed == self.plan.is_followed and not planned.cut.reads & kept.keys():
             return planned.choice
@@ -375,6 +375,11 @@ def _with_cost_of(views: Sequence[WrittenView], choice: StrategyChoice, full: Co
 
 def _layout(schema: Schema) -> TableLayout:
     return TableLayout(schema=schema)
+
+
+def _rows_of(view: TableState) -> tuple[object, ...]:
+    """What rows the view has, and what they were computed from. Not its metadata file: a REST server may leave out where that is."""
+    return view.uuid, view.current_snapshot_id, view.current_schema_id, computed_from(view)
 
 
 def _is_refused(strategy: str, conf: Mapping[str, str], schema: Schema) -> bool:

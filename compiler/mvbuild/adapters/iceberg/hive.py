@@ -1,4 +1,4 @@
-"""names <-> metadata locations: the tables of a Hive metastore, which Spark, PyIceberg, Trino and others share.
+"""names <-> metadata locations, in a Hive metastore that Spark, PyIceberg, Trino and others share.
 
 A pointer is moved as Iceberg's own HiveCatalog does it: under the metastore's lock for that name, the location is compared, then the table
 is altered. If the table property `engine.hive.lock-enabled` is false, there is no lock, and the metastore itself compares.

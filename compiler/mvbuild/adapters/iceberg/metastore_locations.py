@@ -34,7 +34,7 @@ class PlacedByDatabase(FreelyPlaced, ABC):
         found = self.base(namespace)
         if not found:
             raise CatalogError(
-                f"Catalog '{scratch.catalog}' has no 'warehouse' and its database '{namespace}' no location,"
-                " so there is no location for new tables and views."
+                f"Catalog '{scratch.catalog}' does not say where to create tables and views:"
+                f" set 'warehouse', or a location for the database '{namespace}'."
             )
         return f"{found}/{folder(scratch.name)}"

@@ -184,7 +184,7 @@ class PlacedInWarehouse(FreelyPlaced, ABC):
 
     def _root(self, identifier: TableIdentifier) -> str:
         if not self._warehouse:
-            raise CatalogError(f"Catalog '{identifier.catalog}' has no 'warehouse', so it has no location for new tables and views.")
+            raise CatalogError(f"Catalog '{identifier.catalog}' does not say where to create tables and views: set 'warehouse'.")
         return self._warehouse
 
 

@@ -24,7 +24,7 @@ _NAN_COUNTS = 9
 
 
 def inheritance() -> Callable[[ManifestEntry, ManifestFile], ManifestEntry]:
-    """Adds the sequence number and the snapshot that an entry inherits from its manifest. There is no public way to read one entry."""
+    """Adds the sequence number and the snapshot that an entry inherits from its manifest. PyIceberg has no public function for that."""
     from pyiceberg.manifest import _inherit_from_manifest
 
     return _inherit_from_manifest

@@ -32,7 +32,7 @@ class Edit:
 
     identifier: TableIdentifier
     make: Callable[[Raw, Data], Raw]
-    """Raises CommitConflict if an expectation is no longer true."""
+    """Raises CommitConflict if the table is not as expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,9 +72,8 @@ class SqliteDatabase:
         """Nothing is open."""
 
     def _read(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        """While there is no writer, the file is read as it is: the locks of a database in WAL mode are separate files, which a reader
-        without write permission cannot create, and which would remain. A write in the meantime is detected by the file, and the read is
-        repeated."""
+        """Reads the file without locks if no process writes. In WAL mode the locks are separate files: a reader without write
+        permission cannot create them, and others would leave them behind. If the file changes during the read, it is read again."""
         for _ in range(_LOOKS):
             before = self._quiet()
             if before is None:

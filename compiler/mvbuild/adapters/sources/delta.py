@@ -27,7 +27,7 @@ Action = Mapping[str, Any]
 
 
 def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState | None:  # noqa: ARG001
-    """The state; None if there is no table. The catalog's `properties` have no meaning for `deltalake`."""
+    """The state, or None if the table does not exist. `deltalake` does not use the catalog's `properties`."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError

@@ -31,7 +31,7 @@ class _File:
 
 
 def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState | None:
-    """The state; None if there is no table. `properties` of the target's catalog apply if the location has no options of its own."""
+    """The state, or None if the table does not exist. Options of the location override the `properties` of the target's catalog."""
     settings = {**properties, **location.options}
     files = FileStore(settings)
     folder = f"{location.identifier.name}/metadata"

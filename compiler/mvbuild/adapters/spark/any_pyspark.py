@@ -180,7 +180,7 @@ def condition_in_jvm(jvm: Any, throwable: Any) -> str:
 
 
 def contexts_in_jvm(jvm: Any, throwable: Any) -> list[Any]:
-    """The places in SQL text that a SparkThrowable names. In Spark 3.5 there is no other kind of place."""
+    """The places in SQL text that a SparkThrowable names. Spark 3.5 knows only such places."""
     if _has_error_utils(jvm):
         return [c for c in jvm.PythonErrorUtils.getQueryContext(throwable) if c.contextType().toString() == "SQL"]
     found = list(throwable.getQueryContext())

@@ -140,7 +140,7 @@ def test_nonsense_settings(tmp_path: Path) -> None:
         open_catalog("lake", {"type": "nonsense", "uri": "x"}, embedded=False).load([name("mart.t")])
     catalog = open_catalog("lake", {"uri": f"sqlite:///{tmp_path}/c.db"}, embedded=True)
     catalog.ensure_namespace(("mart",))
-    with pytest.raises(CatalogError, match="no 'warehouse'"):
+    with pytest.raises(CatalogError, match="set 'warehouse'"):
         catalog.create_table(name("mart.t"), layout(id="long"), {})
 
 

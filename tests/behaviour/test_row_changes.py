@@ -110,6 +110,18 @@ def test_random_changes(world: World) -> None:
         assert found is not None
         assert Counter(zip(*found.removed.to_pydict().values(), strict=True)) == Counter(table.places[one] for one in some)
         assert found.added.to_pydict()["id"] == [901], "a row on both sides stays as it is"
+        stored = world.catalog.changes.stored_rows(table.state)
+        assert str(stored.select(list(COLUMNS)).sort_by("id").to_pylist()) == str(
+            rows_of(sorted(table.places)).rename_columns(list(COLUMNS)).to_pylist()
+        )
+        assert table.places == {
+            id_: (file, at) for id_, file, at in zip(*(stored[n].to_pylist() for n in ("id", "_file", "_pos")), strict=True)
+        }
+        kept = [one for one in table.places if one not in some]
+        exchanged = world.catalog.changes.replaced(stored, rows_of([*kept, 902, 902]))
+        assert exchanged is not None
+        assert Counter(zip(*exchanged.removed.to_pydict().values(), strict=True)) == Counter(table.places[one] for one in some)
+        assert exchanged.added.to_pydict()["id"] == [902, 902]
         low = random.randrange(-3, next_id)
         near = within(table, low, high := low + random.choice([0, 3, 40]))
         assert near is not None
@@ -160,6 +172,23 @@ def test_positions_of_copies(world: World) -> None:
     assert positions(left, rows_of([3]), rows_of([])) is None
     assert positions(left, rows_of([5, 5]), rows_of([])) is not None
     assert positions(left, rows_of([5, 5, 5]), rows_of([])) is None
+
+
+def test_rows_that_replace_copies(world: World) -> None:
+    """As many copies as both have stay; values that do not fit are left to the engine."""
+    table = made(world)
+    assert table.change([], [3, 5, 5, 5])
+    stored, replaced = world.catalog.changes.stored_rows(table.state), world.catalog.changes.replaced
+    kept = list(table.places)
+    fewer, more = replaced(stored, rows_of([*kept, 3, 5])), replaced(stored, rows_of([*kept, 3, 3, 5, 5, 5, 5]))
+    assert fewer is not None
+    assert (fewer.removed.num_rows, fewer.added.num_rows) == (2, 0)
+    assert more is not None
+    assert (more.removed.num_rows, more.added["id"].to_pylist()) == (0, [3, 5])
+    nothing = replaced(stored, rows_of([]))
+    assert nothing is not None
+    assert (nothing.removed.num_rows, nothing.added.num_rows) == (44, 0)
+    assert replaced(stored, rows_of([1]).set_column(0, "a", pa.array([2.5]))) is None
 
 
 def test_one_file_has_all_deletes_of_a_data_file(world: World) -> None:

@@ -209,6 +209,9 @@ class _Held:
     def positions(self, raw: Raw, snapshot_id: int | None, minus: Any, plus: Any) -> RowChange | None:  # noqa: ARG002
         return None
 
+    def stored_rows(self, raw: Raw, snapshot_id: int | None) -> Any | None:  # noqa: ARG002
+        return None
+
     def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:  # noqa: ARG002
         return None
 

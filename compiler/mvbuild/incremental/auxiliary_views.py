@@ -241,9 +241,11 @@ def choice_of_query(
     plan: AuxiliaryPlan,
     kept: Mapping[int, KeptInput],
     named: Mapping[int, int],
+    *,
+    is_computed: bool,
 ) -> StrategyChoice:
     """How the MV is refreshed from its auxiliary views, after these were written. `named`: the snapshot of each from which the rows of the
-    storage were computed."""
+    storage were computed. `is_computed`: the rows that the query loses and gets are known, so computing all of it is not cheaper."""
     shape, given = plan.division.shape, plan.given
     read = columns_read(shape.root)
     since = {at: one.old for at, one in enumerate(given.inputs) if at in read} | {leaf: named[leaf] for leaf in kept if leaf in read}
@@ -256,7 +258,7 @@ def choice_of_query(
         return replace(_full("auxiliary-views-built", what), inputs=inputs, shape=shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=shape)
-    return cheapest_of(replace(question, has_children=True), storage, inputs, shape, changes)
+    return cheapest_of(replace(question, has_children=not is_computed), storage, inputs, shape, changes)
 
 
 def query_in_full(plan: AuxiliaryPlan, kept: Mapping[int, KeptInput]) -> StrategyChoice:

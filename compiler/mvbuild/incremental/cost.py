@@ -79,7 +79,7 @@ def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Siz
     """Each statement once: the tables that it reads, less where keys restrict them. `is_proven`: Spark has confirmed the query before."""
     held = sizes.storage
     is_fetched = held.is_fetched and sizes.changes_in_few
-    valued = by_value(rewrite) if is_fetched and held.is_searched_here else None
+    valued = by_value(rewrite, held) if is_fetched else None
     computed = valued or difference
     total = sum((_cost(relation, sizes, narrowed=False) for relation in computed.relations), Cost(bytes=0, rows=0))
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(computed.relations))

@@ -69,7 +69,7 @@ def steps_of(difference: Difference, changes: int, *, is_proven: bool, is_fetche
     overwrites = difference.partitions is not None
     is_fetched = is_fetched and not overwrites
     kept = _kept(difference, is_fetched=is_fetched)
-    removes = difference.gone is not None
+    removes = difference.gone is not None or difference.is_whole
     relations = difference.relations
     by_engine = not (is_fetched and is_written_here)
     return Steps(

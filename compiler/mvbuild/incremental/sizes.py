@@ -106,6 +106,11 @@ class StorageSize:
         return self.is_fetched and self.bytes <= SEARCHED_BYTES and self.rows * len(self.table.schema["fields"]) <= SEARCHED_VALUES
 
     @property
+    def is_read_here(self) -> bool:
+        """Whether this process reads all of its rows: they are few."""
+        return 0 < self.rows <= FEW_STORED and self.is_searched_here
+
+    @property
     def row_cost(self) -> float:
         return _row_cost(field["type"] for field in self.table.schema["fields"])
 

@@ -23,6 +23,7 @@ from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.first_rows import MISMATCH, FirstRows
 from mvbuild.incremental.restrict import Key, restricted
 from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Top, Upsert
+from mvbuild.incremental.sizes import StorageSize
 from mvbuild.incremental.stored_rows import Stored, not_null, paired, same_value, values_of
 from mvbuild.incremental.zeros import has_zeros
 
@@ -40,6 +41,8 @@ class Difference:
     """`gone` must have as many rows as this; otherwise the refresh fails, see `mismatch`."""
     mismatch: tuple[str, str] = ("incremental-failed", "the storage does not have the rows to remove")
     """Code and message of that failure."""
+    is_whole: bool = False
+    """`came` has all rows that the storage will have: others are removed, and those that it has already stay."""
 
     @property
     def is_empty(self) -> bool:
@@ -103,18 +106,22 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     return _bag(rewrite, write, stored)
 
 
-def by_value(rewrite: Rewrite) -> Difference | None:
-    """For a bag, the rows to remove by their values instead of their positions: no relation reads the storage. They may be among the rows
-    to add as well.
+def by_value(rewrite: Rewrite, held: StorageSize) -> Difference | None:
+    """The same difference where no relation reads the storage, because this process finds its rows by their values. For a bag, the rows to
+    remove may be among those to add as well. None for other ways to write, and if the storage is too large.
 
+    >>> from types import SimpleNamespace
     >>> from mvbuild.incremental.samples import case, formula
     >>> from mvbuild.incremental.strategies import bag
-    >>> found = by_value(bag.rewrite(case("SELECT id FROM {orders} WHERE amount > 0", removed=True)))
+    >>> small = SimpleNamespace(is_searched_here=True)
+    >>> found = by_value(bag.rewrite(case("SELECT id FROM {orders} WHERE amount > 0", removed=True)), small)
     >>> formula(found.gone), formula(found.came)
     ('filter[amount > 0](orders.minus)', 'filter[amount > 0](orders.plus)')
     """
     write = rewrite.write
-    if not isinstance(write, Bag):
+    if isinstance(write, Exchange) and write.keys is None and held.is_read_here:
+        return Difference(ctes=rewrite.ctes, gone=None, came=values_of(write.rows, rewrite.outputs, "value"), is_whole=True)
+    if not isinstance(write, Bag) or not held.is_searched_here:
         return None
     gone, came = (values_of(side, rewrite.outputs, "value") if side is not None else None for side in (write.minus, write.plus))
     return Difference(ctes=rewrite.ctes, gone=gone, came=came)

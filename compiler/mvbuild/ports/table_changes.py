@@ -43,5 +43,13 @@ class TableChanges(Protocol):
         `plus`, without those on both sides. Rows are the same if all values are, bit by bit. None if the table does not have all of them,
         or cannot be read in this process."""
 
+    def stored_rows(self, table: TableState) -> Any | None:
+        """All rows of a small table at its current snapshot, read in this process for `Engine.supply`: its columns, in order, and where
+        each row is, in `_file` and `_pos`. None if they cannot be read here."""
+
+    def replaced(self, stored: Any, rows: Any) -> RowChange | None:
+        """The change that turns stored rows into rows that were fetched from an engine. Rows are the same if all values are, bit by bit.
+        None if the values do not fit into the table."""
+
     def stage(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables, made of metadata only, that show the rows of a change under the table's current schema."""

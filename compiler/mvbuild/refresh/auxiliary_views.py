@@ -332,7 +332,9 @@ class _Refresh:
             if known is None or (known.uuid, known.definition) != (view.named.uuid, view.named.definition):
                 return replace(full, code=code, message="its rows were not computed from these auxiliary views")
             named[cut.leaf] = known.snapshot_id
-        choice = choice_of_query(self._question, storage, self.plan, kept, named)
+        last = views[-1].outcome
+        is_computed = last is not None and last.change_above is not None
+        choice = choice_of_query(self._question, storage, self.plan, kept, named, is_computed=is_computed)
         if choice.strategy == FULL or _is_refused(choice.strategy, self._conf, storage.schema):
             return replace(full, code=choice.code or "auxiliary-views-built", message=choice.message)
         return choice

@@ -81,6 +81,8 @@ def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:
 def fetched_by_value(inputs: RefreshInputs, valued: Difference) -> FewRows | None:
     """The same for a storage in which this process finds the rows to remove. None if there are many, or it does not find all of them."""
     values = [f"value_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
+    if valued.is_whole:
+        return _whole(inputs, valued, values)
     sides = ((f"true AS {_REMOVED}, false AS {_ADDED}", valued.gone), (f"false AS {_REMOVED}, true AS {_ADDED}", valued.came))
     parts = [f"SELECT {flags}, {', '.join(map(quote, values))} FROM {_source(inputs, side)}" for flags, side in sides if side is not None]
     sql = " UNION ALL ".join(parts)
@@ -91,12 +93,24 @@ def fetched_by_value(inputs: RefreshInputs, valued: Difference) -> FewRows | Non
     return of_values(inputs, *(rows.filter(rows[flag]).select(values) for flag in (_REMOVED, _ADDED)))
 
 
+def _whole(inputs: RefreshInputs, valued: Difference, values: list[str]) -> FewRows | None:
+    """All rows, compared with those of the storage."""
+    assert valued.came is not None
+    sql = f"SELECT {', '.join(map(quote, values))} FROM {_source(inputs, valued.came)}"
+    inputs.statements.append(sql)
+    rows = inputs.session.engine.fetch(sql, MAX_ROWS)
+    change = inputs.session.catalog.changes.replaced(inputs.stored_rows, rows) if rows is not None else None
+    return _named(inputs, change) if change is not None else None
+
+
 def of_values(inputs: RefreshInputs, removed: Any, added: Any) -> FewRows | None:
     """Rows with the columns of the storage, in order. None if this process does not find those to remove."""
     change = inputs.session.catalog.changes.positions(inputs.place.before, removed, added)
-    if change is None:
-        return None
-    # The names that statements use, if only the engine can write to the storage.
+    return _named(inputs, change) if change is not None else None
+
+
+def _named(inputs: RefreshInputs, change: RowChange) -> FewRows:
+    """With the names that statements use, if only the engine can write to the storage."""
     removed, added = change.removed.rename_columns(list(_PLACE)), change.added.rename_columns(_came(inputs))
     return FewRows(change=RowChange(removed=removed, added=added), expected=None)
 

@@ -129,9 +129,9 @@ class _Writer:
         return added, removed
 
     def _by_value(self) -> FewRows | None:
-        """What a bag changes, if its rows are few and this process finds them in the storage."""
+        """The few rows that this process finds in the storage by their values."""
         valued = self.inputs.by_value
-        if valued is None or not StorageSize(table=self.inputs.place.before).is_searched_here:
+        if valued is None or (valued.is_whole and self.inputs.stored_rows is None):
             return None
         self._prepare(valued, is_fetched=True)
         return fetched_by_value(self.inputs, valued)

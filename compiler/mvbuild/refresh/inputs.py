@@ -39,7 +39,7 @@ from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.row_query import RowQuery
-from mvbuild.incremental.sizes import LITTLE, rows_that_differ
+from mvbuild.incremental.sizes import LITTLE, StorageSize, rows_that_differ
 from mvbuild.incremental.statements import Difference, by_value
 from mvbuild.incremental.stored_rows import STORAGE, Stored
 from mvbuild.names import TableIdentifier, quote
@@ -96,9 +96,15 @@ class RefreshInputs:
 
     @cached_property
     def by_value(self) -> Difference | None:
-        """The same for a bag, with the rows to remove by their values."""
-        found = by_value(self.choice.rewrite) if self.choice.rewrite is not None else None
+        """The same by the values of the rows, if this process finds them in the storage."""
+        found = by_value(self.choice.rewrite, StorageSize(table=self.place.before)) if self.choice.rewrite is not None else None
         return without_empty_parts(found, self.empty) if found is not None else None
+
+    @cached_property
+    def stored_rows(self) -> Any | None:
+        """The rows of a small storage; None if the engine reads them."""
+        before = self.place.before
+        return self.session.catalog.changes.stored_rows(before) if StorageSize(table=before).is_read_here else None
 
     @cached_property
     def empty(self) -> EmptyParts:
@@ -160,7 +166,7 @@ class RefreshInputs:
         if isinstance(read, Ref):
             return self.relations[read.name]
         if read.leaf == STORAGE:
-            return self._stored()
+            return self._stored
         assert self.choice.inputs is not None
         one = self.choice.inputs.inputs[read.leaf]
         if read.version in ("plus", "minus"):
@@ -175,9 +181,12 @@ class RefreshInputs:
     def _at(self, pin: Pin, *, own: bool = False) -> str:
         return pinned_table(pin, self.session.schema_pin, own_version=own)
 
+    @cached_property
     def _stored(self) -> str:
         """The storage before the refresh: Spark recomputes cached rows after a write to the table that they come from."""
         before = self.place.before
+        if self.stored_rows is not None:
+            return self.supplied("stored", self.stored_rows)
         if before.current_snapshot_id is None:
             return self.target
         return self._at(Pin(table=before, snapshot_id=before.current_snapshot_id, ref=None, moves=True))

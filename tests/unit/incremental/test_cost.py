@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,12 +43,26 @@ def test_few_rows_that_come_back_cost_less_than_statements_that_write_them(strat
 
 def test_a_bag_by_value_reads_no_storage_and_is_one_statement() -> None:
     made = STRATEGIES["bag"](case("SELECT id FROM {orders} WHERE amount > 0", removed=True))
-    by_position, valued = difference(made, Stored(types={"id": "long"})), by_value(made)
+    small: Any = SimpleNamespace(is_searched_here=True, is_read_here=True)
+    by_position, valued = difference(made, Stored(types={"id": "long"})), by_value(made, small)
     assert valued is not None
     few = {"is_proven": True, "is_fetched": True, "is_written_here": True}
     assert steps_of(valued, 1, **few) == Steps(fetches=1, changes=1, scans=2)
     assert steps_of(valued, 1, **few).seconds < steps_of(by_position, 1, **few).seconds / 2
-    assert by_value(STRATEGIES["affected-keys"](case(GROUPED))) is None
+    assert by_value(STRATEGIES["affected-keys"](case(GROUPED)), small) is None
+
+
+def test_all_rows_are_compared_here_if_the_storage_is_small() -> None:
+    made = STRATEGIES["full-diff"](replace(case(GROUPED), has_children=True))
+    small, larger = SimpleNamespace(is_searched_here=True, is_read_here=True), SimpleNamespace(is_searched_here=True, is_read_here=False)
+    names: Any = small, larger
+    valued, by_engine = (by_value(made, held) for held in names)
+    assert by_engine is None
+    assert valued is not None
+    assert valued.is_whole
+    few = {"is_proven": True, "is_fetched": True}
+    assert steps_of(valued, 1, **few, is_written_here=True) == Steps(fetches=1, changes=1, scans=1, operators=1)
+    assert steps_of(valued, 1, **few) == Steps(fetches=1, appends=1, deletes=1, changes=1, scans=1, operators=1)
 
 
 def chosen(full: float, policy: str = "auto", **others: float) -> str:

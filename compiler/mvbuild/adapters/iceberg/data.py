@@ -79,6 +79,11 @@ class IcebergData:
 
         return positions(self._io(raw["location"]), raw, snapshot_id, minus, plus)
 
+    def stored_rows(self, raw: Raw, snapshot_id: int | None) -> pa.Table | None:
+        from mvbuild.adapters.iceberg.stored_rows import stored_rows
+
+        return stored_rows(self._io(raw["location"]), raw, snapshot_id)
+
     def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:
         from mvbuild.adapters.iceberg.row_changes import is_writable, row_change
 

@@ -60,6 +60,16 @@ class MetadataChanges:
             found = self._publisher.read_state(table)
             return found.data.positions(found.raw, table.current_snapshot_id, minus, plus)
 
+    def stored_rows(self, table: TableState) -> pa.Table | None:
+        with self._publisher.guard():
+            found = self._publisher.read_state(table)
+            return found.data.stored_rows(found.raw, table.current_snapshot_id)
+
+    def replaced(self, stored: pa.Table, rows: pa.Table) -> RowChange | None:
+        from mvbuild.adapters.iceberg import stored_rows
+
+        return stored_rows.replaced(stored, rows)
+
     def stage(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         if change.is_empty:
             return StagedChange(parts=())

@@ -50,6 +50,9 @@ class Data(Protocol):
     def positions(self, raw: Raw, snapshot_id: int | None, minus: Any, plus: Any) -> RowChange | None:
         """`TableChanges.positions` in a snapshot."""
 
+    def stored_rows(self, raw: Raw, snapshot_id: int | None) -> Any | None:
+        """See `TableChanges.stored_rows`."""
+
     def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:
         """Write the files of a snapshot on top of `head`; returns its JSON, or None if only an engine can write them."""
 

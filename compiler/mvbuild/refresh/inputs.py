@@ -16,7 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.freshness.observed import Pin
-from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, Scan, Union, walk
+from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Ref, Relation, Scan, Union, walk
 from mvbuild.incremental.bounds import (
     MAX_VALUES,
     Bounds,
@@ -54,6 +54,10 @@ from mvbuild.refresh.staging_area import StagingArea
 
 NET_ROWS = 1_000_000
 """Up to this many rows of a change are compared with each other although no file was rewritten: an update may have set an equal value."""
+
+
+READ_TWICE = 300_000
+"""Up to this many rows of tables are read twice, instead of keeping what is computed from them."""
 
 
 @dataclass
@@ -399,10 +403,18 @@ class RefreshInputs:
         return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
 
     def is_at_hand(self, relation: Relation) -> bool:
-        """Whether it only picks from rows that are in this process: computing it again is less work than a statement that keeps it."""
-        if isinstance(relation, Scan):
-            return scan_name(relation) in self.read
-        return isinstance(relation, Project | Filter | Union) and all(map(self.is_at_hand, relation.children))
+        """Whether it only groups, picks or joins rows that are in this process or few: computing it again is less work than a statement that
+        keeps it."""
+        scans = [node for node in walk(relation) if isinstance(node, Scan)]
+        is_simple = all(isinstance(node, Aggregate | Filter | Join | Project | Scan | Union) for node in walk(relation))
+        return is_simple and sum(map(self._rows_to_read, scans)) <= READ_TWICE
+
+    def _rows_to_read(self, scan: Scan) -> int:
+        assert self.choice.inputs is not None
+        if scan_name(scan) in self.read:
+            return 0
+        is_whole = scan.leaf != STORAGE and scan.version in ("old", "new")
+        return self.choice.inputs.inputs[scan.leaf].rows if is_whole else READ_TWICE + 1
 
     def _read_bytes(self) -> int:
         """The bytes of tables that would be read completely without knowledge of their keys."""

@@ -137,6 +137,8 @@ def as_if_large(*, many_changed: bool = False) -> Iterator[None]:
             (inputs, "MAX_VALUES"),
             (choose, "LARGE"),
             (sizes, "WORTH_A_STATEMENT"),
+            (sizes, "FEW_STORED"),
+            (inputs, "READ_TWICE"),
         ):
             patch.setattr(module, name, 0)
         if many_changed:

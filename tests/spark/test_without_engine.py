@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from mvbuild.adapters.iceberg import net_rows
+from mvbuild.incremental import sizes
 from mvbuild.refresh import few_rows
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
@@ -37,7 +39,7 @@ HERE: Mapping[str, tuple[str, str]] = {
 """Name -> the type of the column, and its values. What the storage has for them is written by mvbuild. (Of values up to -0.0, the upper
 bound is 0.0 here and -0.0 in Spark: both are bounds.)"""
 BY_SPARK: Mapping[str, tuple[str, str]] = {
-    "list": ("ARRAY<INT>", "array(1, NULL), array(), NULL, array(2)"),
+    "numbers": ("ARRAY<INT>", "array(1, NULL), array(), NULL, array(2)"),
     "struct": ("STRUCT<a: INT, b: STRING>", "named_struct('a', 1, 'b', 'x'), NULL, named_struct('a', NULL, 'b', NULL), NULL"),
     "bad_texts": ("STRING", "CAST(X'FF' AS STRING), 'a', NULL, ''"),
     "early": ("TIMESTAMP", "TIMESTAMP'-1000-01-01 00:00:00', TIMESTAMP'+20000-01-01 00:00:00', NULL, TIMESTAMP'1970-01-01'"),
@@ -48,21 +50,29 @@ TABLES: Mapping[str, tuple[str, ...]] = {"plain": tuple(HERE), **{name: (name,) 
 """Table -> its columns beside `id`. One table has all that is read and written here: a single type that is not would leave it to Spark."""
 
 
+WHOLE, PLACE = "{{ config(auxiliary_views='never') }}", "row_number() OVER (ORDER BY id) AS place"
+"""Every row depends on every other: all of it is computed again, and only what differs is written for the MV that reads it."""
+
+
 @contextmanager
 def by_spark(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is read or written without the engine."""
     with patch.context() as forbidden:
         forbidden.setattr(net_rows, "MAX_VALUES", -1)
         forbidden.setattr(few_rows, "MAX_ROWS", -1)
+        forbidden.setattr(sizes, "FEW_STORED", 0)
         yield
 
 
 @pytest.fixture(scope="module")
 def house(project: MakeProject) -> Project:
-    """For each table, two MVs, one of which is refreshed by Spark alone."""
+    """For each table, two MVs, one of which is refreshed by Spark alone, and one that is computed again as a whole."""
     files = {
         f"models/{name}{end}.sql": f"SELECT id, {', '.join(TABLES[name])} FROM raw.{name}\n" for name in TABLES for end in ("", "_spark")
     }
+    for name in TABLES:
+        files[f"models/{name}_whole.sql"] = f"{WHOLE}SELECT id, {', '.join(TABLES[name])}, {PLACE} FROM raw.{name}\n"
+        files[f"models/{name}_reader.sql"] = f"SELECT sum(place) AS places FROM mart.{name}_whole\n"
     made = project({"mvbuild.yml": "name: types\nmodels: {+refresh_policy: incremental, +namespace: mart}\n", **files})
     made.sql("CREATE NAMESPACE lake.raw")
     merge_on_read = ", ".join(f"'write.{how}.mode' = 'merge-on-read'" for how in ("delete", "update"))
@@ -92,9 +102,10 @@ def test_rows_and_statistics_are_those_of_spark(house: Project, monkeypatch: pyt
             house.sql(sql.format(name=name))
         with by_spark(monkeypatch):
             assert house.run(*(f"{name}_spark" for name in TABLES)).ok
-        result = house.run(*TABLES)
+        result = house.run(*TABLES, *(f"{name}_{end}" for name in TABLES for end in ("whole", "reader")))
         assert result.ok, messages(result)
         for name in TABLES:
+            _check_whole(house, name, result)
             assert of(result, name).details["strategy"] in ("append", "bag", "affected-keys"), (change, name)
             bits = ", ".join(("id", *map(_bits, TABLES[name])))
             stored, other = (house.bag(f"SELECT {bits} FROM lake.mart.{name}{end}__storage") for end in ("", "_spark"))
@@ -105,6 +116,17 @@ def test_rows_and_statistics_are_those_of_spark(house: Project, monkeypatch: pyt
             assert not any(s.endswith("in one commit of mvbuild") for s in _statements(house, f"{name}_spark"))
             if change == "insert":  # Spark may write what an update adds to several files
                 assert _statistics(house, name) == _statistics(house, f"{name}_spark"), (change, name)
+
+
+def _check_whole(house: Project, name: str, result: Any) -> None:
+    """It is compared with the storage in this process if all its values are read here."""
+    assert of(result, f"{name}_whole").details["strategy"] == "full-diff", messages(result)
+    bits = ", ".join(("id", "place", *map(_bits, TABLES[name])))
+    new = f"SELECT {bits} FROM (SELECT *, {PLACE} FROM lake.raw.{name})"
+    assert house.bag(f"SELECT {bits} FROM lake.mart.{name}_whole__storage") == house.bag(new), name
+    if name in ("plain", "numbers", "struct"):
+        is_compared_by_spark = any("stored_at_0v" in statement for statement in _statements(house, f"{name}_whole"))
+        assert is_compared_by_spark == (name != "plain"), name
 
 
 def _bits(column: str) -> str:

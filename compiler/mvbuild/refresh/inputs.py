@@ -403,8 +403,8 @@ class RefreshInputs:
         return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
 
     def is_at_hand(self, relation: Relation) -> bool:
-        """Whether it only groups, picks or joins rows that are in this process or few: computing it again is less work than a statement that
-        keeps it."""
+        """Whether it only groups, picks or joins rows that are in this process, or few: computing it again is less work than a statement
+        that keeps it."""
         scans = [node for node in walk(relation) if isinstance(node, Scan)]
         is_simple = all(isinstance(node, Aggregate | Filter | Join | Project | Scan | Union) for node in walk(relation))
         return is_simple and sum(map(self._rows_to_read, scans)) <= READ_TWICE

@@ -46,6 +46,10 @@ class TableIdentifier:
     namespace: tuple[str, ...]
     name: str
 
+    def __hash__(self) -> int:
+        # Faster than that of all fields: a run with nothing to do looks up each name thirty times.
+        return hash(self.name)
+
     @property
     def is_path(self) -> bool:
         return not self.catalog and not self.namespace

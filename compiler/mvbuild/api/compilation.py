@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from mvbuild import __version__
 from mvbuild.artifacts.compiled import write_compiled
 from mvbuild.artifacts.earlier import (
-    Checksum,
     Earlier,
     earlier_artifacts,
     earlier_results,
@@ -204,7 +203,7 @@ def write_artifacts(
     path = graph.project.target_path
     manifest = path / "manifest.json"
     try:
-        earlier, checksum = earlier_artifacts(graph, manifest), Checksum()
+        earlier = earlier_artifacts(graph, manifest)
         with Workers() as workers:
             compiled, stamps = write_compiled(graph, earlier.stamps if earlier else {}, workers), dict[NodeId, Stamp]()
             text = earlier.again(generated_at=now, invocation_id=invocation) if earlier is not None else None
@@ -214,9 +213,9 @@ def write_artifacts(
 
                 known = _known(graph, earlier, compiled, stamps)
                 text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
-            write_text(manifest, checksum.of(text))
+            stamp = write_text(manifest, text)
             stamps.update(compiled)
-        remember_artifacts(graph, checksum, stamps, has_units=has_units)
+        remember_artifacts(graph, stamp, stamps, has_units=has_units)
         if result is not None:
             write_results(graph, result, arguments=arguments)
             write_executed(graph, result)
@@ -235,7 +234,7 @@ def write_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, An
     """Write target/run_results.json."""
     from mvbuild.artifacts.run_results import run_results_text
 
-    results, checksum = graph.project.target_path / "run_results.json", Checksum()
+    results = graph.project.target_path / "run_results.json"
     try:
         lines = run_results_text(
             graph,
@@ -245,7 +244,6 @@ def write_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, An
             invocation_id=graph.project.invocation.id,
             known=earlier_results(graph, results),
         )
-        write_text(results, checksum.of(lines))
-        remember_results(graph, checksum)
+        remember_results(graph, write_text(results, lines))
     except OSError as exc:
         raise ProjectError([error("unwritable-target", f"Cannot write to {results.parent}: {exc.strerror or exc}")]) from exc

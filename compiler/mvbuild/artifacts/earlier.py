@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
-from mvbuild.artifacts.files import Stamp
+from mvbuild.artifacts.files import Stamp, stamp_of
 from mvbuild.artifacts.run_results import plain_beginning
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph, NodeId
@@ -57,21 +56,6 @@ class Earlier:
 _NODES = ', "nodes": {\n'
 
 
-class Checksum:
-    """The checksum of a text while it is written: when it is done, the file may already be another run's."""
-
-    def __init__(self) -> None:
-        self._hash = blake2b(digest_size=16)
-
-    def of(self, pieces: Iterable[str]) -> Iterator[str]:
-        for piece in pieces:
-            self._hash.update(piece.encode())
-            yield piece
-
-    def __str__(self) -> str:
-        return self._hash.hexdigest()
-
-
 def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     """The artifacts of an earlier run; None if there is no such manifest, or it was changed, so that everything has to be made."""
     known = _known(graph, _MANIFEST)
@@ -80,19 +64,19 @@ def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     try:
         stale = graph.outlined.changed.union(known["changed"])
         stamps = {id: (time, size) for id, (time, size) in known["compiled"].items() if id not in stale}
-        file = _opened(manifest, known["checksum"])
+        file = _opened(manifest, known["stamp"])
         has_units = known["units"]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return Earlier(stale=stale, stamps=stamps, has_units=has_units, file=file, lines=_entries(file)) if file is not None else None
 
 
-def remember_artifacts(graph: Graph, checksum: Checksum, stamps: Mapping[NodeId, Stamp], *, has_units: bool) -> None:
-    """Called after everything was written. The next run compares checksum and stamps with the files that it finds: if another run wrote
-    some of them in the meantime, or was killed halfway, they are made again."""
+def remember_artifacts(graph: Graph, stamp: Stamp, stamps: Mapping[NodeId, Stamp], *, has_units: bool) -> None:
+    """Called after everything was written. The next run compares the stamps with the files that it finds: if another run wrote some of
+    them in the meantime, or was killed halfway, they are made again. `stamp`: that of the manifest."""
     if graph.outlined is None:
         return
-    content = {"changed": sorted(graph.outlined.changed), "checksum": str(checksum), "compiled": stamps, "units": has_units}
+    content = {"changed": sorted(graph.outlined.changed), "stamp": stamp, "compiled": stamps, "units": has_units}
     _remember(graph, _MANIFEST, content)
 
 
@@ -110,7 +94,7 @@ def earlier_results(graph: Graph, path: Path) -> Mapping[str, str]:
     if known is None or graph.outlined is None or graph.outlined.changed or known.get("changed"):
         return {}
     try:
-        file = _opened(path, known["checksum"])
+        file = _opened(path, known["stamp"])
     except (OSError, ValueError, LookupError, TypeError):
         return {}
     if file is None:
@@ -121,10 +105,10 @@ def earlier_results(graph: Graph, path: Path) -> Mapping[str, str]:
         return {head: f"{head}{found}{rest}".rstrip("\n").removesuffix(",") for head, found, rest in lines if found}
 
 
-def remember_results(graph: Graph, checksum: Checksum) -> None:
+def remember_results(graph: Graph, stamp: Stamp) -> None:
     """Called after run_results.json was written."""
     if graph.outlined is not None:
-        _remember(graph, _RESULTS, {"changed": sorted(graph.outlined.changed), "checksum": str(checksum)})
+        _remember(graph, _RESULTS, {"changed": sorted(graph.outlined.changed), "stamp": stamp})
 
 
 def _known(graph: Graph, name: str) -> dict[str, Any] | None:
@@ -151,17 +135,13 @@ def _is_as_compiled(graph: Graph) -> bool:
     return len(graph.nodes) == len(compiled) and all(a is b for a, b in zip(graph.nodes.values(), compiled, strict=True))
 
 
-def _opened(path: Path, checksum: str) -> IO[str] | None:
-    """The file with that checksum, even if another run replaces it in the meantime."""
+def _opened(path: Path, stamp: Sequence[int]) -> IO[str] | None:
+    """The file with that stamp, even if another run replaces it in the meantime."""
     file = path.open(encoding="utf-8", newline="\n")
-    found = blake2b(digest_size=16)
-    while block := file.buffer.read(_BLOCK):
-        found.update(block)
-    if found.hexdigest() != checksum:
-        file.close()
-        return None
-    file.seek(0)
-    return file
+    if list(stamp_of(file.fileno())) == stamp:
+        return file
+    file.close()
+    return None
 
 
 def _entries(file: Iterable[str]) -> Iterator[str]:

@@ -40,8 +40,8 @@ def write_text(path: Path, pieces: Iterable[str]) -> Stamp:
     return stamp
 
 
-def stamp_of(path: Path | str) -> Stamp:
-    """The stamp of a file as it is now."""
+def stamp_of(path: Path | str | int) -> Stamp:
+    """The stamp of a file as it is now. A number is that of an open file."""
     found = os.stat(path)  # noqa: PTH116  many are looked at
     return found.st_mtime_ns, found.st_size
 

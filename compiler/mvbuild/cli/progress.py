@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ class Progress:
         self._err = err
         context = click.get_current_context(silent=True)
         self._color = context.color if context else None  # the reporting threads have no context
+        self._is_colored = sys.stdout.isatty() if self._color is None else self._color
         self._lock = Lock()
         self._running: dict[str, _Running] = {}
         self._work: Callable[[], Work | None] = lambda: None
@@ -124,7 +126,11 @@ class Progress:
 
     def _print(self, lines: Sequence[str], *, err: bool = False) -> None:
         for line in lines:
-            click.echo(line, err=err, color=self._color)
+            if err:
+                click.echo(line, err=True, color=self._color)
+            else:
+                # Whether it is a terminal is not asked again for each of thousands of lines.
+                click.echo(line if self._is_colored else click.unstyle(line), color=True)
 
     def _checked(self, event: Checked) -> None:
         one = event.result

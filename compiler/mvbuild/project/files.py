@@ -182,9 +182,9 @@ def _conflict(file: SourceFile) -> Span | None:
 
 
 def _content(opened: int, size: int) -> bytes:
-    """Up to the end of the file, or `size` bytes."""
+    """Up to the end of the file, or `size` bytes. A file that has as many bytes as the system says is not asked for more."""
     content = os.read(opened, size)
-    while len(content) < size and (more := os.read(opened, size - len(content))):
+    while len(content) < size - 1 and (more := os.read(opened, size - len(content))):
         content += more
     return content
 

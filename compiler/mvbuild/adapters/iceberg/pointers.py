@@ -25,12 +25,14 @@ Kind = Literal["TABLE", "VIEW", "MV"]
 Key = tuple[str, str]
 """The namespace, with dots between its levels, and the name."""
 
-_CHUNK = 900
-"""How many names are in one query: older builds of SQLite allow 999 parameters."""
-_FIND = (
+_FEW = 900
+"""Up to this many names are listed in a query. Older builds of SQLite allow 999 parameters; and reading all names of a namespace is faster
+than a second list."""
+_FIND_ALL = (
     "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables "
-    "WHERE catalog_name = :c AND table_namespace = :n AND table_name IN ({names})"
+    "WHERE catalog_name = :c AND table_namespace = :n"
 )
+_FIND = f"{_FIND_ALL} AND table_name IN ({{names}})"
 _NUMBER = re.compile(r"(?:/v(\d+)\.|/(\d+)-)[^/]*\Z")
 _VIEWS = "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = :c AND iceberg_type = 'VIEW'"
 _NAMES = "SELECT table_name FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :n ORDER BY table_name"
@@ -206,12 +208,11 @@ class SqlPointers(PlacedInWarehouse):
             by_namespace.setdefault(namespace, []).append(name)
         found: dict[Key, tuple[str, Kind]] = {}
         for namespace, names in by_namespace.items():
-            for at in range(0, len(names), _CHUNK):
-                params = {f"t{number}": name for number, name in enumerate(names[at : at + _CHUNK])}
-                sql = _FIND.format(names=", ".join(f":{one}" for one in params))
-                for at_namespace, name, location, kind in self._database.query(sql, {"c": self._catalog, "n": namespace, **params}):
-                    if location:
-                        found[at_namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
+            params = {f"t{number}": name for number, name in enumerate(names)} if len(names) <= _FEW else {}
+            sql = _FIND.format(names=", ".join(f":{one}" for one in params)) if params else _FIND_ALL
+            for at_namespace, name, location, kind in self._database.query(sql, {"c": self._catalog, "n": namespace, **params}):
+                if location:
+                    found[at_namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
         # Some databases compare case-insensitively; names are exact here.
         return {key: found[key] for key in wanted if key in found}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from behaviour.world import World, layout, name, schema, table_commit, view_commit
+from mvbuild.adapters.iceberg import pointers
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
 from mvbuild.ports.commits import TableLayout
@@ -162,3 +163,12 @@ def test_load_tells_views_from_tables(world: World) -> None:
     assert isinstance(found[name("mart.v")], ViewState)
     assert isinstance(found[name("mart.t")], TableState)
     assert world.catalog.list_names(("mart",)) == (name("mart.t"), name("mart.v"))
+
+
+def test_many_names_of_a_namespace_are_found_like_few(sql_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in ("mart.a", "mart.b", "mart.c"):
+        sql_world.catalog.create_table(name(one), layout(id="long"), {})
+    asked = [name("mart.a"), name("mart.none"), name("mart.c")]
+    few = sql_world.catalog.load(asked)
+    monkeypatch.setattr(pointers, "_FEW", 1)
+    assert few.keys() == sql_world.catalog.load(asked).keys() == {name("mart.a"), name("mart.c")}

@@ -121,11 +121,9 @@ class FileStore:
             return list(pool.map(self._try, locations))
 
     def stamp(self, location: str) -> str | None:
-        if is_unique(location):
-            return location
         path = _local(location)
         if path is None:
-            return None
+            return location if is_unique(location) else None
         try:
             found = os.stat(path)  # noqa: PTH116  as in `read`
         except OSError:

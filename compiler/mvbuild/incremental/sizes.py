@@ -32,6 +32,8 @@ FEW_LAST = FEW // 4
 """If up to this many rows of a storage changed with its last refresh, few are expected to change again."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
+SUPPLIED_BYTES = 2 * 1024 * 1024
+"""The limit of files whose rows are supplied to the engine: in memory, they may be ten times as large."""
 READ_ONCE = 3_000_000
 """Up to this many rows of a large table are kept, to be read for both of its versions."""
 MANY = 300_000
@@ -107,8 +109,8 @@ class StorageSize:
 
     @property
     def is_read_here(self) -> bool:
-        """Whether this process reads all of its rows: they are few."""
-        return 0 < self.rows <= FEW_STORED and self.is_searched_here
+        """Whether this process reads all of its rows, to supply them to the engine: they are few and not long."""
+        return 0 < self.rows <= FEW_STORED and self.bytes <= SUPPLIED_BYTES and self.is_searched_here
 
     @property
     def row_cost(self) -> float:

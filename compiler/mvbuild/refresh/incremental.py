@@ -174,9 +174,9 @@ class _Writer:
         for cte in difference.ctes:
             if cte.name in self.inputs.relations:
                 continue
-            is_at_hand = self.inputs.is_at_hand(cte.relation)
+            is_cheap = self.inputs.is_cheap(cte.relation)
             is_once = reads[cte.name] <= 1 and not cte.at_once
-            is_once = is_once or (is_fetched and cte is together) or ((is_fetched or cte.at_once) and is_at_hand)
+            is_once = is_once or (is_fetched and cte is together) or ((is_fetched or cte.at_once) and is_cheap)
             if is_once and not self.inputs.narrows(cte):
                 self.inputs.inline(cte)
             else:

@@ -402,7 +402,7 @@ class RefreshInputs:
         before = self.place.before
         return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
 
-    def is_at_hand(self, relation: Relation) -> bool:
+    def is_cheap(self, relation: Relation) -> bool:
         """Whether it only groups, picks or joins rows that are in this process, or few: computing it again is less work than a statement
         that keeps it."""
         scans = [node for node in walk(relation) if isinstance(node, Scan)]

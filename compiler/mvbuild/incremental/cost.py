@@ -85,14 +85,7 @@ def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Siz
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(computed.relations))
     effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in computed.ctes)
     effort += sum(estimator.flow(pruned(r), {}).cost for r in (computed.gone, computed.came) if r is not None)
-    steps = steps_of(
-        computed,
-        len(sizes.changes),
-        is_proven=is_proven,
-        is_fetched=is_fetched,
-        is_written_here=held.is_written_here,
-        is_read_here=held.is_read_here,
-    )
+    steps = steps_of(computed, len(sizes.changes), is_proven=is_proven, is_fetched=is_fetched, is_written_here=held.is_written_here)
     total += Cost(bytes=0, rows=0, fixed=steps.seconds, work=effort * MICROSECOND)
     if valued is not None:
         # It is read here, and not by a statement.

@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Ref, Relation, Scan, Sessions, SetOperation, Window, walk
 from mvbuild.incremental.statements import Difference
-from mvbuild.incremental.stored_rows import STORAGE
 
 _OPERATORS = (Aggregate, Distinct, Join, Sessions, SetOperation, Window)
 
@@ -64,25 +63,15 @@ def steps_of_full(root: Relation) -> Steps:
     return Steps(overwrites=1, scans=_count(root, Scan), operators=_count(root, *_OPERATORS))
 
 
-def steps_of(
-    difference: Difference,
-    changes: int,
-    *,
-    is_proven: bool,
-    is_fetched: bool = False,
-    is_written_here: bool = False,
-    is_read_here: bool = False,
-) -> Steps:
+def steps_of(difference: Difference, changes: int, *, is_proven: bool, is_fetched: bool = False, is_written_here: bool = False) -> Steps:
     """`changes`: how many tables changed. A query that Spark has not yet confirmed is planned twice more. `is_fetched`: few rows come back,
-    and are written without the engine if `is_written_here`. `is_read_here`: the few rows of the storage are supplied, so that a join with
-    them moves no rows."""
+    and are written without the engine if `is_written_here`."""
     overwrites = difference.partitions is not None
     is_fetched = is_fetched and not overwrites
     kept = _kept(difference, is_fetched=is_fetched)
     removes = difference.gone is not None or difference.is_whole
     relations = difference.relations
     by_engine = not (is_fetched and is_written_here)
-    supplied = sum(isinstance(n, Scan) and n.leaf == STORAGE for one in relations for n in walk(one)) if is_read_here else 0
     return Steps(
         appends=int(not overwrites and by_engine),
         overwrites=int(overwrites),
@@ -90,8 +79,8 @@ def steps_of(
         fetches=int(is_fetched),
         statements=kept + int(removes and not is_fetched) + int(overwrites) + (0 if is_proven else 2),
         changes=changes,
-        scans=sum(_count(one, Scan) for one in relations) - supplied,
-        operators=sum(_count(one, *_OPERATORS) for one in relations) - supplied,
+        scans=sum(_count(one, Scan) for one in relations),
+        operators=sum(_count(one, *_OPERATORS) for one in relations),
     )
 
 

@@ -178,7 +178,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     outlive_readers()
     # A command keeps most of what it creates until it ends: looking for garbage after every 700 objects costs a fifth of its time.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
     try:
         code = group.main(prog_name="mvbuild", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as exc:

@@ -7,7 +7,7 @@ of them fails for a row that another one removes, Spark promises neither an erro
 
 from __future__ import annotations
 
-from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, lines_of
+from mvbuild.equivalence.plan_tree import Node, conjuncts_of, has_subquery, ids_of, lines_of
 
 _INNER = "Join Inner"
 
@@ -40,7 +40,7 @@ def with_flat_joins(node: Node) -> Node:
 def _is_inner(node: Node) -> bool:
     """A subquery in the condition would be one more child, and the children of a flat join are all relations."""
     is_join = node.text == _INNER or node.text.startswith(f"{_INNER}, ")
-    return is_join and "subquery#" not in node.text and "exists#" not in node.text and "list#" not in node.text
+    return is_join and not has_subquery(node.text)
 
 
 def _conditions(join: Node) -> list[str]:

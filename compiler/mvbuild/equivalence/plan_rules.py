@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of
+from mvbuild.equivalence.plan_tree import Node, conjuncts_of, has_subquery, ids_of, items_of
 
 _BIT = r"cast\(\(shiftright\(\w*#\d+L, \d+\) & 1\) as tinyint\)"
 _GROUPING = re.compile(rf"{_BIT}|\(+{_BIT}(?: \+ {_BIT}\))+")
@@ -37,8 +37,6 @@ _PASSING = ("Filter ", "Window ", "WindowGroupLimit ", "Sort ", "Join ")
 """Operators that pass on the columns of their children, and read them by id."""
 _LONGEST = 50_000
 """Characters of an operator: a value that is used twice on each of many levels would grow without end."""
-_APART = ("subquery#", "exists#", "list#", "exists [")
-"""A projection with a subquery is left as it is."""
 
 
 def with_filters_above_windows(node: Node) -> Node:
@@ -125,7 +123,7 @@ def with_whole_aggregates(node: Node) -> Node:
     'Project [1 AS one#3]'
     """
     made = Node(node.text, [with_whole_aggregates(child) for child in node.children])
-    if not node.text.startswith(_PROJECT) or len(made.children) != 1 or any(word in node.text for word in _APART):
+    if not node.text.startswith(_PROJECT) or len(made.children) != 1 or has_subquery(node.text):
         return made
     (below,) = made.children
     having = below if below.text.startswith("Filter ") and len(below.children) == 1 else None
@@ -163,7 +161,7 @@ def with_whole_projections(node: Node) -> Node:
     if not made.text.startswith(_PROJECT) or len(made.children) != 1:
         return made
     (below,) = made.children
-    if not below.text.startswith(_PROJECT) or any(word in text for word in _APART for text in (made.text, below.text)):
+    if not below.text.startswith(_PROJECT) or has_subquery(made.text) or has_subquery(below.text):
         return made
     outputs = _by_id(below.text[len(_PROJECT) : -1])
     items = _substituted(list(items_of(made.text[len(_PROJECT) : -1])), outputs) if outputs is not None else None

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 _LINE = re.compile(r"(?P<indent>(?:[ :][ ]{2})*)(?P<branch>(?::-|\+-) )?(?P<text>.*)")
 _WIDTH = 3
 """Characters that indent a plan at each level."""
+_SUBQUERY = re.compile(r"subquery#|\b(?:exists|list)#\d+ \[|exists \[")
+"""As Spark prints them: `list#7 []`. A column with one of these names has no brackets after a space."""
 
 
 @dataclass
@@ -66,3 +68,12 @@ def items_of(text: str) -> Iterator[str]:
 
 def ids_of(text: str) -> list[str]:
     return re.findall(r"#(\d+)", text)
+
+
+def has_subquery(text: str) -> bool:
+    """Whether an expression of an operator reads a query.
+
+    >>> has_subquery("Filter k#1 IN (list#7 [])"), has_subquery("Project [list#7, k#1]")
+    (True, False)
+    """
+    return _SUBQUERY.search(text) is not None

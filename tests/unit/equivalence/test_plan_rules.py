@@ -324,3 +324,9 @@ def test_an_inner_value_that_nothing_reads_counts() -> None:
     """It may fail."""
     plans = [("Project [(k#1L + 1) AS n#9]", "Filter (k#1L > 1)", f"Project [k#1L{more}]", TABLE) for more in ("", ", (v#3 + 1) AS s#6")]
     assert difference(*plans) == "Spark's plans differ"
+
+
+@pytest.mark.parametrize("name", ["list", "exists"])
+def test_a_column_with_the_name_of_a_kind_of_subquery(name: str) -> None:
+    apart, whole = (tuple(node.replace("k#1L", f"{name}#1L") for node in plan) for plan in (APART, WHOLE))
+    assert difference(apart, whole) == ""

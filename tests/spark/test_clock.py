@@ -151,6 +151,35 @@ def test_rows_and_day_move_together(shop: Project, clock: Clock) -> None:
         assert stored(shop, name) == expected(shop, name, FIRST + timedelta(days=3)), name
 
 
+GUARDED = {
+    "filtered": "SELECT k, sum(10 DIV v * day(current_date)) FILTER (WHERE v <> 0) AS s, count(*) AS n FROM raw.o GROUP BY k",
+    "right_side": "SELECT o.k, o.v, c.f FROM raw.o JOIN raw.c ON o.k = c.k AND c.f <> 0 AND 10 DIV c.f > day(current_date) - 27",
+    "left_side": "SELECT o.k, o.v, c.f FROM raw.o JOIN raw.c ON o.k = c.k AND o.v <> 0 AND 10 DIV o.v > day(current_date) - 27",
+    "both_sides": "SELECT o.k, o.v, c.f FROM raw.o JOIN raw.c ON o.k = c.k AND c.f <> 0 AND o.v DIV c.f > day(current_date) - 30",
+    "matched": "SELECT o.k, o.v FROM raw.o LEFT SEMI JOIN raw.c ON o.k = c.k AND c.f <> 0 AND 10 DIV c.f > day(current_date) - 27",
+}
+
+
+def test_a_condition_keeps_out_rows_for_which_an_expression_fails(project: MakeProject, clock: Clock) -> None:
+    """Spark applies conditions on one side of a join in their order, and computes no value that FILTER leaves out."""
+    made = project({**IN_BERLIN, **{f"models/{name}.sql": f"{CONFIG}{query}\n" for name, query in GUARDED.items()}})
+    made.spark.conf.set(ZONE, "Europe/Berlin")
+    made.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    made.sql("CREATE TABLE lake.raw.o (k INT, v INT) USING iceberg")
+    made.sql("CREATE TABLE lake.raw.c (k INT, f INT) USING iceberg")
+    made.sql("INSERT INTO lake.raw.o VALUES (1, 0), (1, 2), (2, 5)")
+    made.sql("INSERT INTO lake.raw.c VALUES (1, 0), (1, 3), (2, 4)")
+    made.run()
+    for after in (1, 2, 3):
+        clock.at += timedelta(days=1)
+        made.sql(f"INSERT INTO lake.raw.o VALUES (1, {after}), (2, 0)")
+        result = made.run()
+        assert {name: of(result, name).details["strategy"] == "full" for name in GUARDED} == dict.fromkeys(GUARDED, False), result
+        for name, query in GUARDED.items():
+            text = query.replace("raw.", "lake.raw.").replace("current_date", f"DATE '{FIRST + timedelta(days=after)}'")
+            assert stored(made, name) == made.bag(text), name
+
+
 def test_readers_get_the_day_of_their_session(shop: Project, clock: Clock) -> None:
     """Half past midnight in Berlin is the day before in New York."""
     clock.at = datetime.combine(FIRST + timedelta(days=2), time(0, 30), BERLIN)

@@ -217,3 +217,52 @@ def test_deletes_that_come_and_go(project: MakeProject, version: int, monkeypatc
             assert of(result, name).details["strategy"] != "full", (step, name)
             if step != steps[-1] and of(result, name).status != "reused":
                 assert any(s.startswith("-- ") and s.endswith("in one commit of mvbuild") for s in _statements(made, name)), (step, name)
+
+
+def test_text_that_a_partition_cannot_keep(project: MakeProject) -> None:
+    """Spark reads the value of a partition in the manifest, where bytes that are not UTF-8 were replaced, and not in the file."""
+    models = {"copied": "SELECT id, k FROM raw.t", "summed": "SELECT k, sum(id) AS s, count(*) AS n FROM raw.t GROUP BY k"}
+    made = project(
+        {"mvbuild.yml": "name: texts\nmodels: {+refresh_policy: incremental}\n", **{f"models/{n}.sql": q for n, q in models.items()}}
+    )
+    made.sql("CREATE NAMESPACE lake.raw")
+    made.sql("CREATE TABLE lake.raw.t (id BIGINT, k STRING) USING iceberg PARTITIONED BY (k)")
+    made.sql("INSERT INTO lake.raw.t VALUES (1, 'b')")
+    assert made.run().ok
+    for step in (
+        "INSERT INTO lake.raw.t VALUES (4, CAST(X'FF61' AS STRING)), (5, 'b')",
+        "INSERT INTO lake.raw.t VALUES (6, CAST(X'FE61' AS STRING)), (7, CAST(X'FF61' AS STRING))",
+        "DELETE FROM lake.raw.t WHERE id IN (1, 7)",
+    ):
+        made.sql(step)
+        result = made.run()
+        for name, query in models.items():
+            found, right = (
+                made.bag(f"SELECT * EXCEPT (k), hex(CAST(k AS BINARY)) FROM ({sql})")
+                for sql in (f"SELECT * FROM lake.main.{name}__storage", query.replace("raw.t", "lake.raw.t"))
+            )
+            assert found == right, (step, name)
+            assert of(result, name).details["strategy"] != "full", (step, name, messages(result))
+
+
+def test_rows_leave_a_storage_of_version_1(project: MakeProject) -> None:
+    """It has no delete files; one that was created to be merged on read is written again."""
+    query = "SELECT k, sum(id) AS s FROM raw.t GROUP BY k"
+    made = project({"mvbuild.yml": "name: one\nmodels: {+refresh_policy: incremental_strict, +table_properties: {format-version: '1'}}\n"})
+    made.write({"models/new.sql": query, "models/old.sql": query})
+    made.sql("CREATE NAMESPACE lake.raw")
+    made.sql("CREATE TABLE lake.raw.t (id BIGINT, k STRING) USING iceberg")
+    made.sql("INSERT INTO lake.raw.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    assert made.run().ok
+    made.sql("ALTER TABLE lake.main.old__storage SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    for step in (
+        "INSERT INTO lake.raw.t VALUES (4, 'a')",
+        "DELETE FROM lake.raw.t WHERE k = 'c'",
+        "UPDATE lake.raw.t SET id = 9 WHERE k = 'b'",
+    ):
+        made.sql(step)
+        result = made.run()
+        assert result.ok, messages(result)
+        for name in ("new", "old"):
+            assert made.bag(f"SELECT * FROM lake.main.{name}__storage") == made.bag(query.replace("raw.t", "lake.raw.t")), (step, name)
+            assert of(result, name).details["strategy"] != "full", (step, name, of(result, name).details)

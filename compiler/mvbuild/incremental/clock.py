@@ -226,17 +226,27 @@ def _only(relation: Relation, columns: Sequence[str], computed: Sequence[Item]) 
 def _moved(expression: exp.Expr, names: Values, fresh: Fresh, computed: list[Item]) -> exp.Expr:
     """The expression with columns in place of the largest parts of one row that have readings."""
     holder = exp.paren(expression.copy(), copy=False)
+    conditions = {id(node): node.expression.this.copy() for node in holder.find_all(exp.Filter)}
     while (found := next(_readings(holder, names), None)) is not None:
         part = _outside_lambdas(found)
         while part.parent is not holder and part.parent is not None and _is_of_row(part.parent):
             part = part.parent
-        item = next((one for one in computed if one.expression == part), None)
+        value = _guarded(part, conditions)
+        item = next((one for one in computed if one.expression == value), None)
         if item is None:
-            item = Item(fresh(part), part.copy())
+            item = Item(fresh(value), value)
             computed.append(item)
         part.replace(column(item.name))
     result: exp.Expr = holder.this
     return result
+
+
+def _guarded(part: exp.Expr, conditions: Mapping[int, exp.Expr]) -> exp.Expr:
+    """The value of a part for the rows that its aggregate takes: `1 / v` has none for the rows that FILTER (WHERE v <> 0) leaves out."""
+    around = part.find_ancestor(exp.Filter, exp.Where)
+    if not isinstance(around, exp.Filter):
+        return part.copy()
+    return exp.Case(ifs=[exp.If(this=conditions[id(around)].copy(), true=part.copy())])
 
 
 def _outside_lambdas(node: exp.Expr) -> exp.Expr:
@@ -254,28 +264,40 @@ def _is_of_row(node: exp.Expr) -> bool:
 
 
 def _lifted_join(join: Join, names: Values) -> Relation:
-    """Conditions on one side only are filters of that side, where the kind of the join allows it."""
+    """Conditions on one side only are filters of that side, where the kind of the join allows it. The conditions before them go along: they
+    may keep out rows for which the others fail, as in `v <> 0 AND 1 / v > day(current_date)`."""
     unknown: Likeness = "equal"
     likeness = [*join.likeness, *[unknown] * len(conjuncts(join.on))]
     kept: list[tuple[exp.Expr, Likeness]] = []
     left, right = join.left, join.right
     above: list[exp.Expr] = []
+
+    def after_others(part: exp.Expr, columns: Sequence[str]) -> exp.Expr:
+        before = (one for one, _ in kept if names_in(one) <= set(columns) and not _is_between_columns(one))
+        return exp.and_(*before, part, copy=True)
+
     for part, like in zip(conjuncts(join.on), likeness, strict=False):
         own = names_in(part)
         if not reads(part, names):
             kept.append((part, like))
         elif own <= set(right.columns) and join.kind in ("inner", "left", "semi", "anti", "mark"):
-            right = Filter(right, part.copy())
+            right = Filter(right, after_others(part, right.columns))
         elif own <= set(left.columns) and join.kind in ("inner", "semi"):
-            left = Filter(left, part.copy())
+            left = Filter(left, after_others(part, left.columns))
         elif join.kind == "inner":
-            above.append(part)
+            above.append(after_others(part, join.columns))
         else:
             kept.append((part, like))
     on = conjunction([part for part, _ in kept])
     made = replace(join, left=left, right=right, on=on, likeness=tuple(like for _, like in kept), form="")
     condition = conjunction(above)
     return made if condition is None else Filter(made, condition)
+
+
+def _is_between_columns(condition: exp.Expr) -> bool:
+    """`a = b`, which keeps out no row for which an expression fails."""
+    sides = (condition.left.unnest(), condition.right.unnest()) if isinstance(condition, exp.EQ | exp.NullSafeEQ) else ()
+    return bool(sides) and all(isinstance(side, exp.Column) for side in sides)
 
 
 # --- rows that enter and leave ------------------------------------------------------------------------------------------------------------

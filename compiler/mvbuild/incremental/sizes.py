@@ -77,7 +77,12 @@ class StorageSize:
     @property
     def rewrites_files(self) -> bool:
         """Whether removing a row rewrites the rest of its file (copy-on-write)."""
-        return self.table.properties.get("write.delete.mode") != "merge-on-read"
+        return self.table.format_version == 1 or self.table.properties.get("write.delete.mode") != "merge-on-read"
+
+    @property
+    def refuses_deletes(self) -> bool:
+        """Version 1 of the format has no delete files, and Spark does not rewrite a file that is to be merged on read."""
+        return self.table.format_version == 1 and self.table.properties.get("write.delete.mode") == "merge-on-read"
 
     @property
     def is_written_here(self) -> bool:

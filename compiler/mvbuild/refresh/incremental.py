@@ -227,7 +227,8 @@ class _Writer:
 
     def _delete(self, gone: str) -> None:
         inputs = self._writes()
-        if StorageSize(table=inputs.place.before).rewrites_files and not inputs.session.engine.copies_by_position:
+        storage = StorageSize(table=inputs.place.before)
+        if storage.refuses_deletes or (storage.rewrites_files and not inputs.session.engine.copies_by_position):
             self._overwrite(self._remaining(gone), {}, "true")
             return
         sql = f"DELETE FROM {inputs.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"

@@ -16,12 +16,11 @@ from mvbuild.ports.states import Partition, Schema, Sort, TableState
 from mvbuild.project.settings import PartitionField
 from mvbuild.project.table_properties import RESERVED
 
+_MERGED_ON_READ = {f"write.{what}.mode": "merge-on-read" for what in ("delete", "update", "merge")}
 STORAGE_DEFAULTS: Mapping[str, str] = {
     # PyIceberg, which publishes, cannot write v3. Merge-on-read makes later incremental refreshes cheap.
     "format-version": "2",
-    "write.delete.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-    "write.merge.mode": "merge-on-read",
+    **_MERGED_ON_READ,
     # Every refresh makes several metadata files; without a limit they would accumulate forever.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
@@ -68,7 +67,11 @@ def _mistyped(node: ModelNode, schema: Schema) -> tuple[Diagnostic, ...]:
 
 def storage_properties(node: ModelNode) -> dict[str, str]:
     """Properties of a new storage table; the user's take precedence."""
-    return {**STORAGE_DEFAULTS, **node.model.config.table_properties, **_listed(node), OWNER: node.id}
+    own = node.model.config.table_properties
+    # Version 1 cannot merge deletes on read: Spark refuses to delete rows.
+    unfit = _MERGED_ON_READ if own.get("format-version") == "1" else {}
+    defaults = {name: value for name, value in STORAGE_DEFAULTS.items() if name not in unfit}
+    return {**defaults, **own, **_listed(node), OWNER: node.id}
 
 
 def changed_properties(node: ModelNode, storage: TableState) -> PropertyChanges:

@@ -309,16 +309,15 @@ def differing(relation: Filter, values: Values) -> tuple[tuple[Relation, ...], t
     With the conditions c1, c2 ... that have readings, the terms are: c1 differs; c1 is the same and c2 differs; ... No row is in two terms,
     and each has a range of its own, by which files are skipped.
     """
-    parts = conjuncts(relation.predicate)
-    steady = [part for part in parts if not reads(part, values)]
-    now = [part for part in parts if reads(part, values)]
+    now = conjuncts(relation.predicate)  # in their order: one may keep out rows for which the next fails
     before = [earlier(part, values) for part in now]
+    moving = [at for at, part in enumerate(now) if reads(part, values)]
 
     def terms(these: Sequence[exp.Expr], others: Sequence[exp.Expr]) -> tuple[Relation, ...]:
         found = []
-        for at, other in enumerate(others):
-            if not _excludes(these[at], other):
-                chosen = conjunction([*steady, *these, *others[:at], _not_true(other)])
+        for number, at in enumerate(moving):
+            if not _excludes(these[at], others[at]):
+                chosen = conjunction([*these, *(others[one] for one in moving[:number]), _not_true(others[at])])
                 assert chosen is not None
                 found.append(Filter(relation.child, chosen))
         return tuple(found)

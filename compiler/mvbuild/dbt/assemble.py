@@ -8,13 +8,14 @@ from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.config_calls import config_calls
 from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.exposures import SECTIONS
-from mvbuild.dbt.import_state import ImportState, ModelImport
+from mvbuild.dbt.import_state import DeclaredVersion, ImportState, ModelImport
 from mvbuild.dbt.models import setting_of
 from mvbuild.dbt.project_file import Taken, project_file
 from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
 from mvbuild.dbt.snapshots import files_of
 from mvbuild.dbt.staying import references, staying_yaml
 from mvbuild.dbt.table_names import MACROS
+from mvbuild.dbt.versions import declared_in
 from mvbuild.dbt.yaml_draft import YamlDraft
 from mvbuild.project.yaml_spans import ListNode, Node
 from mvbuild.source import MappedText, Segment, SourceMap, Span
@@ -30,10 +31,9 @@ def taken_models(work: ImportState) -> list[ModelImport]:
 def assemble(work: ImportState) -> Files:
     files: Files = {"mvbuild.yml": project_file(work, taken(work))}
     for model in taken_models(work):
-        files[model.template.path] = _model(model)
+        files[model.template.path] = _model(work, model)
         if needs_key_test(work, model):
-            path = f"{work.project.paths['test'][0]}/{model.name}_unique_key.sql"
-            files[path] = _computed(_in_group((model,)) + _key_test(model), model.item.span)
+            files[key_test_path(work, model)] = _computed(_in_group((model,)) + _key_test(model), model.item.span)
     for seed in work.seeds.values():
         if seed.item.verdict != "refused":
             draft = Draft(seed.file.file)
@@ -75,10 +75,10 @@ def implicit_views(work: ImportState) -> bool:
     return any(m.enabled and setting_of(m.layers, "materialized") is None for m in taken_models(work))
 
 
-def _model(model: ModelImport) -> MappedText:
+def _model(work: ImportState, model: ModelImport) -> MappedText:
     draft = model.template.final.copy()
     for name, staying in model.as_sources.items():
-        for start, end in references(model.template.file.file.text, name):
+        for start, end in references(work, model.template.file.file.text, name):
             draft.replace(start, end, f"source('{staying.source}', '{staying.name}')")
     if model.override:
         calls = list(config_calls(text)) if (text := lexed(draft.file)) else []
@@ -103,7 +103,11 @@ def _key_test(model: ModelImport) -> str:
     keys = ", ".join(f"`{key}`" for key in model.tested_keys)
     present = " and ".join(f"`{key}` is not null" for key in model.tested_keys)
     head = "-- dbt merged by this unique_key; the result is the same only while the key is unique.\n"
-    return f"{head}select {keys}\nfrom {{{{ ref('{model.name}') }}}}\nwhere {present}\ngroup by {keys}\nhaving count(*) > 1\n"
+    return f"{head}select {keys}\nfrom {{{{ {model.call} }}}}\nwhere {present}\ngroup by {keys}\nhaving count(*) > 1\n"
+
+
+def key_test_path(work: ImportState, model: ModelImport) -> str:
+    return f"{work.project.paths['test'][0]}/{model.name.replace('.', '_')}_unique_key.sql"
 
 
 def needs_key_test(work: ImportState, model: ModelImport) -> bool:
@@ -141,7 +145,7 @@ def _tests(work: ImportState) -> Iterator[tuple[str, MappedText]]:
     for test in work.generic_tests:
         if test.sql and test.item.verdict != "refused":
             name, text = test.sql
-            text = _in_group(work.models[read] for read in test.reads if read in work.models) + text
+            text = _in_group(work.models[key] for read in test.reads if (key := work.named(read)) in work.models) + text
             path, number = f"{top}/{name}", 1
             while path in used:
                 number += 1
@@ -158,6 +162,7 @@ def _yaml(work: ImportState, file: YamlFile) -> MappedText | None:
         else:
             draft.replace(part, value)
     refused = {t.node for t in work.generic_tests if t.item.verdict == "refused"}
+    refused -= {t.node for t in work.generic_tests if t.item.verdict != "refused"}  # a test of several versions
     described = {one.node for one in work.described if one.item.verdict == "refused"}
     for section in SECTIONS:
         for node in items_of(file.tree, section):
@@ -165,6 +170,9 @@ def _yaml(work: ImportState, file: YamlFile) -> MappedText | None:
                 draft.remove(node)
     for section, things in (("models", work.models), ("seeds", work.seeds)):
         for node in items_of(file.tree, section):
+            if section == "models" and (versions := declared_in(work, node)):
+                _versions(work, draft, node, versions, refused)
+                continue
             thing = things.get((text_of(node, "name") or "").lower())
             if thing is None or thing.item.verdict == "refused":
                 draft.remove(node)
@@ -183,6 +191,20 @@ def _yaml(work: ImportState, file: YamlFile) -> MappedText | None:
     if all(draft.is_removed(e) or (isinstance(e.node, ListNode) and all(draft.is_removed(n) for n in e.node.items)) for e in kept):
         return None
     return draft.result()
+
+
+def _versions(work: ImportState, draft: YamlDraft, node: Node, versions: Iterable[DeclaredVersion], refused: Iterable[int]) -> None:
+    """Names of tables are written to the files of versions, because their YAML can have settings of several ones."""
+    gone = []
+    for one in versions:
+        model = work.models.get(one.version.name.lower())
+        gone.append(model is None or model.item.verdict == "refused")
+        if gone[-1]:
+            draft.remove(one.item)
+        _without_tests(draft, one.item, refused)
+    _without_tests(draft, node, refused)
+    if all(gone):
+        draft.remove(node)
 
 
 def _without_tests(draft: YamlDraft, node: Node, refused: Iterable[int]) -> None:

@@ -29,6 +29,8 @@ def judge_described(work: ImportState, entry: Entry) -> list[Item]:
             item.add(code, wrong.message, wrong.span, help=wrong.help)
         for place in _reads(node, entry.key):
             _read(work, described, place, code)
+        for key in _tested_versions(work, node):
+            described.reads[key] = node.span
         if entry.key == "unit_tests":
             _only_of_dbt(node, item)
         work.described.append(described)
@@ -45,6 +47,17 @@ def _reads(node: Node, section: str) -> Iterator[Node]:
     yield from (place for given in items_of(node, "given") if (place := get(given, "input")))
 
 
+def _tested_versions(work: ImportState, node: Node) -> Iterator[str]:
+    """The other versions of the model that a unit test tests."""
+    versions = plain(node).get("versions")
+    chosen = versions if isinstance(versions, dict) else {}
+    include, exclude = ({str(v) for v in chosen.get(key) or ()} for key in ("include", "exclude"))
+    for key, one in work.versions.items():
+        v = str(one.version.v)
+        if one.version.model.lower() == (text_of(node, "model") or "").lower() and v not in exclude and (not include or v in include):
+            yield key
+
+
 def _read(work: ImportState, described: DescribedImport, place: Node, code: str) -> None:
     text = str(plain(place))
     call = table_call(text)
@@ -53,9 +66,9 @@ def _read(work: ImportState, described: DescribedImport, place: Node, code: str)
         found = f"source.{call.names[0].lower()}"
         is_known = call.names[0].lower() in work.sources
     else:
-        found = (call.names[-1] if call else name).lower()
+        found = work.named(call.names[-1], call.version) if call else work.named(name)
         known = (work.models, work.seeds, work.snapshots, work.python)
-        is_known = any(found in things for things in known) and (call is None or call.version is None)
+        is_known = any(found in things for things in known)
     if is_known:
         described.reads[found] = place.span
     else:

@@ -22,7 +22,7 @@ _DROPPED = ("schema", "database", "alias", "group", "docs")
 _OWN = ("name", "description", "config", "arguments", "column_name", *_OPTIONS, *_DROPPED)
 _CALL = re.compile(r"\s*(?:ref|source|var|env_var)\s*\(.*\)\s*\Z", re.DOTALL)
 _TEMPLATE = re.compile(r"\s*\{\{(.*)\}\}\s*\Z", re.DOTALL)
-_REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]\s*\)")
+_REF = re.compile(r"""ref\(\s*['"]([^'"]+)['"](?:\s*,\s*(?:v|version)\s*=\s*['"]?([\w.-]+)['"]?)?\s*\)""")
 _IDENTIFIER = re.compile(r"\w+\Z")
 _FILE_NAME = re.compile(r"[^\w-]")
 """Characters that must not go from a test's name into a file name: a name is free text, and could lead to another folder."""
@@ -90,8 +90,7 @@ def _judge(
     elif column is not None and not _IDENTIFIER.fullmatch(column.strip("`")):
         _expression(test, kind, config, table, column)
     elif kind == "relationships":
-        for name in _REF.findall(str(values.get("to") or "")):
-            test.reads[name.lower()] = test.item.span
+        _reads(test, str(values.get("to") or ""))
 
 
 def _options(work: ImportState, path: str, arguments: MapNode | None, item: Item, config: dict[str, Any]) -> None:
@@ -116,8 +115,13 @@ def _is_lost(entry: Entry) -> bool:
 def _kept(test: TestImport, values: dict[str, Any]) -> None:
     """A test that stays in YAML, and what its arguments read."""
     for text in _texts(values):
-        for name in _REF.findall(text):
-            test.reads[name.lower()] = test.item.span
+        _reads(test, text)
+
+
+def _reads(test: TestImport, text: str) -> None:
+    """Add what the calls of ref() in a text read."""
+    for name, version in _REF.findall(text):
+        test.reads[f"{name}.v{version}".lower() if version else name.lower()] = test.item.span
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -163,8 +167,7 @@ def _sql(test: TestImport, config: dict[str, Any], query: str) -> None:
     head = f"{{{{ config({', '.join(f'{key}={_literal(value)}' for key, value in settings.items())}) }}}}\n" if settings else ""
     test.sql = (f"{_FILE_NAME.sub('_', test.item.name)}.sql", head + query)
     test.item.add("test-as-sql", "The test becomes a SQL test")
-    for name in _REF.findall(query):
-        test.reads[name.lower()] = test.item.span
+    _reads(test, query)
 
 
 def _kind(node: Node) -> tuple[str | None, Span, MapNode | None]:

@@ -12,7 +12,9 @@ from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.read import DbtFile, DbtProject
 from mvbuild.dbt.scorecard import Item, Kind
 from mvbuild.dbt.template_uses import MacroUses, Use
+from mvbuild.project.loaded import ModelVersion
 from mvbuild.project.setting import Layer
+from mvbuild.project.yaml_spans import MapNode
 from mvbuild.source import MappedText, Span
 
 
@@ -29,6 +31,12 @@ class Template:
     replaced: tuple[Span, ...] = ()
     macros: Mapping[str, Span] = field(default_factory=dict)
     """The blocks of its macros."""
+    model: str = ""
+    """The name of the model in it."""
+
+    @property
+    def name(self) -> str:
+        return self.model or self.file.stem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +49,19 @@ class Staying:
     identifier: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredVersion:
+    """A version of a model in YAML. `node` is the entry of the model, `item` that of the version; `as_model` is what both declare of it."""
+
+    version: ModelVersion
+    node: MapNode
+    item: MapNode
+    as_model: MapNode
+
+
 @dataclass(slots=True, kw_only=True)
 class ModelImport:
-    """A SQL model. `layers` run from the farthest to the nearest, `config` is their result."""
+    """A SQL model, or one version of it. `layers` run from the farthest to the nearest, `config` is their result."""
 
     name: str
     template: Template
@@ -67,6 +85,17 @@ class ModelImport:
     tested_keys: tuple[str, ...] = ()
     as_sources: dict[str, Staying] = field(default_factory=dict)
     """What it reads that stays in dbt, by its name in lower case."""
+    version: ModelVersion | None = None
+
+    @property
+    def call(self) -> str:
+        """How a template refers to it."""
+        return f"ref('{self.version.model}', v={self.version.v!r})" if self.version else f"ref('{self.name}')"
+
+    @property
+    def table(self) -> str:
+        """The name of its table in dbt, unless a setting names it."""
+        return f"{self.version.model}_v{str(self.version.v).replace('.', '_')}" if self.version else self.name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,6 +163,13 @@ class ImportState:
     """The models, by name or with wildcards, whose query without is_incremental() is wanted, whatever dbt's runs make of it."""
     items: list[Item] = field(default_factory=list)
     models: dict[str, ModelImport] = field(default_factory=dict)
+    """By name in lower case, which is `model.v1` for a version."""
+    versions: dict[str, DeclaredVersion] = field(default_factory=dict)
+    """The versions that YAML declares, by name in lower case."""
+    version_files: dict[str, DeclaredVersion] = field(default_factory=dict)
+    """By the name of the file in lower case, without `.sql`."""
+    latest: dict[str, str] = field(default_factory=dict)
+    """Model with versions -> the name of the latest one, both in lower case."""
     seeds: dict[str, SeedImport] = field(default_factory=dict)
     snapshots: dict[str, Item] = field(default_factory=dict)
     snapshot_blocks: dict[str, SnapshotImport] = field(default_factory=dict)
@@ -157,8 +193,12 @@ class ImportState:
     changes: dict[str, list[tuple[str, Any, Any]]] = field(default_factory=dict)
     """Per YAML file: ("remove", entry or node, None), ("replace", node, value)."""
 
-    def wants_full_query(self, model: str) -> bool:
-        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.full_query)
+    def wants_full_query(self, model: ModelImport) -> bool:
+        return any(fnmatchcase(name, pattern.lower()) for pattern in self.full_query for name in names_of(model))
+
+    def named(self, name: str, version: object = None) -> str:
+        """The key of what ref() means."""
+        return self.latest.get(name.lower(), name.lower()) if version is None else f"{name}.v{version}".lower()
 
     def item(self, kind: Kind, name: str, span: Span) -> Item:
         found = Item(kind, name, span)
@@ -182,6 +222,7 @@ class ImportState:
 
     def refused(self, name: str) -> str | None:
         """The kind of the refused thing with this name."""
+        name = self.named(name)
         model, seed = self.models.get(name), self.seeds.get(name)
         if model is not None and model.item.verdict == "refused":
             return "model"
@@ -194,3 +235,8 @@ class ImportState:
         if snapshot is not None:
             return "snapshot" if snapshot.verdict == "refused" else None
         return "Python model" if name in self.python else None
+
+
+def names_of(model: ModelImport) -> tuple[str, ...]:
+    """The names that a pattern can match, in lower case: a version has that of its model too."""
+    return (model.name.lower(), model.version.model.lower()) if model.version else (model.name.lower(),)

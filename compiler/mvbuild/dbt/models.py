@@ -214,7 +214,7 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
     except NotProven as exc:
         is_guard = exc.code.startswith("guard")
         span = guard if is_guard and guard else strategy_span
-        if exc.code in OF_RUNS and work.wants_full_query(model.name):
+        if exc.code in OF_RUNS and work.wants_full_query(model):
             _full_query(work, model, renderings, exc, span)
         else:
             model.item.add(exc.code, str(exc), span)

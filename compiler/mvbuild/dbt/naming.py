@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
 from mvbuild.dbt.models import setting_of
-from mvbuild.dbt.read import entries_of, get, items_of, text_of
+from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
 from mvbuild.dbt.rendering import Renderings
+from mvbuild.dbt.versions import declared_in
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _SCHEMA = ("schema", "+schema", "namespace", "+namespace")
@@ -19,11 +20,19 @@ def name_tables(work: ImportState, renderings: Renderings) -> None:
         for file in work.project.yamls:
             for section, things in (("models", work.models), ("seeds", work.seeds)):
                 for node in items_of(file.tree, section):
-                    thing = things.get((text_of(node, "name") or "").lower())
-                    for entry in entries_of(get(node, "config")):
-                        if thing and entry.key in _SCHEMA and (new := prefixed(work, entry.node)):
-                            work.replace(file.file.path, entry.node, new)
-                            thing.item.add("schema-spelled-out", f"The schema is '{new}', as in dbt", entry.node.span)
+                    versions = declared_in(work, node) if section == "models" else []
+                    for one in versions:
+                        _spell_out(work, file, get(node, "config"), work.models.get(one.version.name.lower()))
+                        _spell_out(work, file, get(one.item, "config"), work.models.get(one.version.name.lower()))
+                    if not versions:
+                        _spell_out(work, file, get(node, "config"), things.get((text_of(node, "name") or "").lower()))
+
+
+def _spell_out(work: ImportState, file: YamlFile, config: Node | None, thing: ModelImport | SeedImport | None) -> None:
+    for entry in entries_of(config):
+        if thing and entry.key in _SCHEMA and (new := prefixed(work, entry.node)):
+            work.replace(file.file.path, entry.node, new)
+            thing.item.add("schema-spelled-out", f"The schema is '{new}', as in dbt", entry.node.span)
 
 
 def prefixed(work: ImportState, node: Node) -> str | None:
@@ -51,7 +60,9 @@ def _by_macro(work: ImportState, renderings: Renderings) -> None:
     for kind, thing, path in things:
         schema, alias = (thing.config.get(key) for key in ("namespace", "alias"))
         schema, alias = (str(v) if v is not None else None for v in (schema, alias))
-        named = renderings.names.named(renderings.renderer, kind, thing.name, path, schema, alias)
+        version = thing.version if isinstance(thing, ModelImport) else None
+        own, v = (version.model, version.v) if version else (thing.name, None)
+        named = renderings.names.named(renderings.renderer, kind, own, path, schema, alias, v)
         place = setting_of(thing.layers, "schema", "namespace") or setting_of(thing.layers, "alias")
         span = work.origin(place.span) if place else thing.item.span
         if named.schema is None or named.alias is None:
@@ -59,7 +70,8 @@ def _by_macro(work: ImportState, renderings: Renderings) -> None:
             continue
         if named.schema != (schema if schema is not None else work.project.target.schema):
             thing.override["schema"] = named.schema
-        if named.alias != (alias if alias is not None else thing.name):
+        table = thing.table if isinstance(thing, ModelImport) else thing.name
+        if named.alias != (alias if alias is not None else table):
             thing.override["alias"] = named.alias
         if thing.override:
             names = " and ".join(f"{key} '{value}'" for key, value in thing.override.items())

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from mvbuild import api
-from mvbuild.dbt.assemble import Files, assemble
+from mvbuild.dbt.assemble import Files, assemble, key_test_path
 from mvbuild.dbt.confined import write_text
-from mvbuild.dbt.import_state import ImportState, ModelImport
+from mvbuild.dbt.import_state import DeclaredVersion, ImportState, ModelImport
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.staying import read_instead
+from mvbuild.dbt.versions import declared_in
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import SeedNode
+from mvbuild.project.loaded import ModelVersion
 from mvbuild.project.seeds import seed_problems
 from mvbuild.source import Span
 
@@ -54,7 +56,13 @@ def cascade(work: ImportState) -> None:
         for item, reads, model in readers:
             if item.verdict == "refused":
                 continue
-            for name, span in reads.items():
+            if model is not None and model.version is not None and _is_without_latest(work, model.version):
+                message = f"The latest version of '{model.version.model}' is not imported, and ref() without a version means that one"
+                item.add("versions", message, model.version.span)
+                is_new = True
+                continue
+            for written, span in reads.items():
+                name = work.named(written)
                 kind = work.refused(name)
                 if kind and model is not None and (found := next(read_instead(work, model, name), None)):
                     if name not in model.as_sources:
@@ -63,6 +71,11 @@ def cascade(work: ImportState) -> None:
                 elif kind:
                     item.add("reads-refused", f"It reads the {kind} '{name.removeprefix('source.')}', which is refused", span)
                     is_new = True
+
+
+def _is_without_latest(work: ImportState, version: ModelVersion) -> bool:
+    latest = work.models.get(work.latest[version.model.lower()])
+    return latest is None or latest.item.verdict == "refused"
 
 
 def _tested(of: str, span: Span) -> dict[str, Span]:
@@ -119,7 +132,7 @@ def _item_at(work: ImportState, path: str, origin: Span | None, refused: frozens
         if is_here and id(item) not in refused:
             return item
     for model in work.models.values():
-        if model.template.path == place or (path.endswith(f"/{model.name}_unique_key.sql") and origin == model.item.span):
+        if model.template.path == place or (path == key_test_path(work, model) and origin == model.item.span):
             return model.item
     for one in work.snapshot_blocks.values():
         if origin == one.item.span:
@@ -140,6 +153,13 @@ def _macro_at(work: ImportState, blocks: Mapping[str, Span], origin: Span | None
     return next((work.macro_items[n] for n in names if work.macro_items[n].verdict != "refused"), None)
 
 
+def _version_at(work: ImportState, versions: list[DeclaredVersion], origin: Span) -> Item | None:
+    """The version whose YAML contains a place, or the first one that is not refused: what a model declares is about all versions."""
+    models = [(one, work.models[key]) for one in versions if (key := one.version.name.lower()) in work.models]
+    own = [model.item for one, model in models if one.item.span.start <= origin.start <= one.item.span.end]
+    return next((item for item in (*own, *(model.item for _, model in models)) if item.verdict != "refused"), None)
+
+
 def _described_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
     """The model, seed or source whose YAML contains a place."""
     from mvbuild.dbt.read import items_of, text_of
@@ -155,5 +175,6 @@ def _described_at(work: ImportState, path: str, origin: Span | None) -> Item | N
         for section, items in things:
             for node in items_of(file.tree, section):
                 if node.span.start <= origin.start <= node.span.end:
-                    return items.get((text_of(node, "name") or "").lower())
+                    versions = declared_in(work, node) if section == "models" else []
+                    return _version_at(work, versions, origin) if versions else items.get((text_of(node, "name") or "").lower())
     return None

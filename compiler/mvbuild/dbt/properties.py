@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping
 
 from mvbuild.dbt.exposures import SECTIONS, judge_described
 from mvbuild.dbt.generic_tests import read_tests
-from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
-from mvbuild.dbt.read import YamlFile, entries_of, get, is_of_run, items_of, text_of
+from mvbuild.dbt.import_state import DeclaredVersion, ImportState, ModelImport, SeedImport
+from mvbuild.dbt.read import DbtProject, YamlFile, entries_of, get, is_of_run, items_of, text_of
 from mvbuild.dbt.scorecard import Item, Kind
 from mvbuild.dbt.settings import KNOWN, fate
 from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
+from mvbuild.dbt.versions import declared_in
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.folders import layer_of, read_folders
 from mvbuild.project.folders import setting_of as setting_of_node
 from mvbuild.project.key_types import Block
-from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE
+from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE, VERSION
+from mvbuild.project.setting import Layer
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _OTHER: Mapping[str, tuple[Kind, str]] = {
@@ -27,8 +29,9 @@ _OTHER: Mapping[str, tuple[Kind, str]] = {
     "selectors": ("resource", "selector"),
 }
 _SILENT = ("macros", "analyses", "anchors", "data_tests", "tests", "config-version")
+_AT_THE_TOP = ("tags", "meta", "enabled", "group", "access")
+"""Settings that can be outside of `config:`."""
 _TOP = ("models", "seeds", "sources", "groups", "version")
-_REFUSES = {"versions": "versions", "latest_version": "versions"}
 
 
 def read_layers(work: ImportState) -> list[Diagnostic]:
@@ -46,16 +49,20 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
     for yaml in project.yamls:
         for section, things in (("models", work.models), ("seeds", work.seeds)):
             for node in items_of(yaml.tree, section):
+                versions = declared_in(work, node) if section == "models" else []
                 described = things.get((text_of(node, "name") or "").lower())
-                if described is not None:
-                    rendered = project.rendered(node)
-                    top = {
-                        e.key: setting_of_node(e.node, e)
-                        for e in entries_of(rendered)
-                        if e.key in ("tags", "meta", "enabled", "group", "access")
-                    }
-                    described.layers += [layer for layer in (top, layer_of(get(rendered, "config"))) if layer]
+                if described is not None and not versions:
+                    described.layers += _layers(project, node, _AT_THE_TOP)
+                for one in versions:
+                    if (model := work.models.get(one.version.name.lower())) is not None:
+                        model.layers += (*_layers(project, node, _AT_THE_TOP), *_layers(project, one.item, ("access",)))
     return report
+
+
+def _layers(project: DbtProject, node: Node, at_the_top: tuple[str, ...]) -> list[Layer]:
+    rendered = project.rendered(node)
+    top = {e.key: setting_of_node(e.node, e) for e in entries_of(rendered) if e.key in at_the_top}
+    return [layer for layer in (top, layer_of(get(rendered, "config"))) if layer]
 
 
 def judge_properties(work: ImportState) -> None:
@@ -102,7 +109,11 @@ class _Judge:
             elif entry.key not in _TOP and entry.key not in SECTIONS:
                 self.work.remove(self.path, entry)
         for node in items_of(self.file.tree, "models"):
-            self._described(node, self.work.models, MODEL, "model")
+            versions = declared_in(self.work, node)
+            for one in versions:
+                self._version(one)
+            if not versions:
+                self._described(node, self.work.models, MODEL, "model")
         for node in items_of(self.file.tree, "seeds"):
             self._described(node, self.work.seeds, SEED, "seed")
         for node in items_of(self.file.tree, "sources"):
@@ -125,13 +136,23 @@ class _Judge:
             self.work.remove(self.path, node)
             return
         item = thing.item
-        for entry in entries_of(node):
-            if entry.key in _REFUSES:
-                item.add(_REFUSES[entry.key], "mvbuild does not support versions of models", entry.span)
-            elif entry.key == "config":
-                self._config(entry, item, kind)
-        self._keys(node, block, item, keep=("config", *_REFUSES))
+        self._config(node, item, kind)
+        self._keys(node, block, item, keep=("config",))
         self._content(node, item, f"{kind}.{thing.name}", f"ref('{thing.name}')")
+
+    def _version(self, one: DeclaredVersion) -> None:
+        version = one.version
+        model = self.work.models.get(version.name.lower())
+        if model is None:
+            if version.name.lower() not in self.work.python:
+                message = f"The version {version.v} of '{version.model}' has no file {version.file}.sql"
+                self.work.item("resource", f"model {version.name}", version.span).add("unknown-name", message, version.span)
+            self.work.remove(self.path, one.item)
+            return
+        for node, block in ((one.as_model, MODEL), (one.item, VERSION)):
+            self._config(node, model.item, "model")
+            self._keys(node, block, model.item)
+        self._content(one.as_model, model.item, f"model.{model.name}", model.call)
 
     def _content(self, node: Node, item: Item, of: str, table: str) -> None:
         """Descriptions, columns and tests."""
@@ -173,8 +194,8 @@ class _Judge:
                 item.add("property-removed", f"'{entry.key}' is removed from {block.what}", entry.span)
                 self.work.remove(self.path, entry)
 
-    def _config(self, config: Entry, item: Item, kind: str) -> None:
-        for entry in entries_of(config.node):
+    def _config(self, node: Node, item: Item, kind: str) -> None:
+        for entry in entries_of(get(node, "config")):
             key = entry.key.removeprefix("+")
             value = setting_of_node(entry.node).value
             verdict, _ = fate(key, value, seed=kind == "seed")

@@ -199,7 +199,10 @@ REASONS: Mapping[str, ReasonCode] = {
     "computed-setting": _refused("A setting is computed, and mvbuild needs a literal.", "Write the value itself."),
     "unknown-config": _refused("The configuration has a key that is neither dbt's nor mvbuild's.", "Put it under `meta`, or remove it."),
     "partition-by": _refused("`partition_by` is not a list of columns or partition transforms.", "Write it as `partition_by: [day(ts)]`."),
-    "versions": _refused("The model has versions.", "Make each version a separate model."),
+    "versions": _refused(
+        "The latest version of the model is refused or has no file. Without it, `ref()` without a version would mean another one.",
+        "Fix the latest version first.",
+    ),
     # What is refused: what templates use
     "run-query": _refused(
         "A template runs a query while it is rendered; mvbuild's templates see no data.", "Write out the values, or join in SQL."

@@ -14,6 +14,7 @@ from mvbuild.dbt.confined import write_text
 from mvbuild.dbt.import_state import ImportState, Template
 from mvbuild.dbt.read import items_of, of_every_run, text_of
 from mvbuild.dbt.table_names import NameMacros
+from mvbuild.dbt.versions import versions_yaml
 from mvbuild.parse.model import Rendered
 from mvbuild.parse.render import Renderer
 from mvbuild.project.load import load_project
@@ -46,12 +47,12 @@ class Renderings:
 
     def full(self, template: Template) -> Rendered:
         self.mode.incremental = False
-        return self.renderer.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+        return self.renderer.render(SourceFile(template.path, template.prepared.text), template.name)
 
     def incremental(self, template: Template) -> Rendered:
         self.mode.incremental = True
         try:
-            return self.guarded.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+            return self.guarded.render(SourceFile(template.path, template.prepared.text), template.name)
         finally:
             self.mode.incremental = False
 
@@ -65,7 +66,7 @@ class Renderings:
         self.asked.clear()
         self.mode.incremental = incremental
         try:
-            return self.other.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+            return self.other.render(SourceFile(template.path, template.prepared.text), template.name)
         finally:
             self.mode.incremental = False
 
@@ -76,7 +77,7 @@ class Renderings:
     def as_written(self, template: Template) -> Rendered:
         """The text that the new project gets."""
         self.mode.incremental = False
-        return self.renderer.render(SourceFile(template.path, template.final.result.text), template.file.stem)
+        return self.renderer.render(SourceFile(template.path, template.final.result.text), template.name)
 
 
 def start(work: ImportState, env: Mapping[str, str]) -> Renderings:
@@ -133,7 +134,9 @@ def _skeleton(work: ImportState, env: Mapping[str, str]) -> LoadedProject:
         }
         tree["model-paths"] = [*tree["model-paths"], "mvbuild_import_sources"]
         write_text(root, "mvbuild.yml", yaml.safe_dump(tree))
-        write_text(root, "mvbuild_import_sources/sources.yml", yaml.safe_dump({"sources": list(_sources(work))}))
+        write_text(
+            root, "mvbuild_import_sources/sources.yml", yaml.safe_dump({"sources": list(_sources(work)), "models": versions_yaml(work)})
+        )
         for model in work.models.values():
             write_text(root, model.template.path, model.template.prepared.text)
         for template in work.macro_files:

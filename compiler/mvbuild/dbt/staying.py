@@ -18,9 +18,16 @@ _ALIAS = re.compile(r"""\balias\s*=\s*(['"])([^'"{}]+)\1""")
 _HEAD = "# Tables that dbt continues to build. mvbuild must be able to read them: Iceberg tables of the catalog.\n"
 
 
-def references(text: str, name: str) -> list[tuple[int, int]]:
-    """The calls `ref('name')` of a template, with the name as a literal."""
-    return [found.span() for found in re.finditer(rf"""\bref\s*\(\s*(['"]){re.escape(name)}\1\s*\)""", text, re.IGNORECASE)]
+def references(work: ImportState, text: str, name: str) -> list[tuple[int, int]]:
+    """The calls `ref('name')` of a template that mean a model, seed or snapshot, with literals only."""
+    model = work.models.get(name)
+    version = model.version if model else None
+    given = ""
+    if version is not None:
+        given = rf"""\s*,\s*(?:v|version)\s*=\s*(['"]?){re.escape(str(version.v))}\2"""
+        given = f"(?:{given})?" if version.is_latest else given
+    called = re.escape(version.model if version else name)
+    return [found.span() for found in re.finditer(rf"""\bref\s*\(\s*(['"]){called}\1{given}\s*\)""", text, re.IGNORECASE)]
 
 
 def staying(work: ImportState, name: str) -> Staying | None:
@@ -46,7 +53,8 @@ def _of_node(work: ImportState, thing: ModelImport | SeedImport) -> tuple[str, s
     custom = config.get("namespace")
     by_macro = "generate_schema_name" in work.macros
     schema = thing.override.get("schema") or (own if custom is None else str(custom) if by_macro else f"{own}_{custom}")
-    return schema, thing.override.get("alias") or str(config.get("alias") or thing.name), thing.name
+    called = thing.table if isinstance(thing, ModelImport) else thing.name
+    return schema, thing.override.get("alias") or str(config.get("alias") or called), called
 
 
 def _of_snapshot(work: ImportState, name: str) -> tuple[str, str, str] | None:
@@ -73,6 +81,6 @@ def staying_yaml(work: ImportState) -> str:
 
 def read_instead(work: ImportState, model: ModelImport, name: str) -> Iterator[Staying]:
     """What the model can read in place of a refused name, if it names it itself and the table stays in dbt."""
-    found = staying(work, name) if references(model.template.file.file.text, name) else None
+    found = staying(work, name) if references(work, model.template.file.file.text, name) else None
     if found is not None:
         yield found

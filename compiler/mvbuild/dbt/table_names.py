@@ -50,7 +50,7 @@ class NameMacros:
             "import_node": lambda: self.asked.node,
             "generate_schema_name_for_env": lambda custom=None, *_: self._for_env(custom),
             "default__generate_schema_name": lambda custom=None, *_: self.default_schema(custom),
-            "default__generate_alias_name": lambda custom=None, node=None: str(custom).strip() if custom else node.name,
+            "default__generate_alias_name": lambda custom=None, node=None: str(custom).strip() if custom else _default_alias(node),
         }
         return {name: function for name, function in own.items() if name not in self.defined}
 
@@ -60,7 +60,9 @@ class NameMacros:
     def default_schema(self, custom: str | None) -> str:
         return self.target.schema if custom is None else f"{self.target.schema}_{str(custom).strip()}"
 
-    def named(self, renderer: Renderer, kind: str, name: str, path: str, schema: str | None, alias: str | None) -> Named:
+    def named(
+        self, renderer: Renderer, kind: str, name: str, path: str, schema: str | None, alias: str | None, version: object = None
+    ) -> Named:
         unrendered = _Settings({key: value for key, value in (("schema", schema), ("alias", alias)) if value is not None})
         config = SimpleNamespace(schema=schema, alias=alias, get=unrendered.get)
         node = SimpleNamespace(
@@ -73,13 +75,13 @@ class NameMacros:
             original_file_path=path,
             config=config,
             unrendered_config=unrendered,
-            version=None,
+            version=version,
         )
         self.problem = ""
         named_schema = self._apply(renderer, "generate_schema_name", schema, node) or self._default(schema, "generate_schema_name")
         named_alias = self._apply(renderer, "generate_alias_name", alias, node)
         if named_alias is None and "generate_alias_name" not in self.defined:
-            named_alias = alias or name
+            named_alias = alias or _default_alias(node)
         return Named(schema=named_schema, alias=named_alias, problem=self.problem)
 
     def _default(self, schema: str | None, macro: str) -> str | None:
@@ -94,3 +96,7 @@ class NameMacros:
         name = rendered.text.text.strip() if rendered.text is not None and not wrong else ""
         self.problem = self.problem or ("" if name else f"'{macro}': {wrong[0] if wrong else 'it gives no name'}")
         return name or None
+
+
+def _default_alias(node: SimpleNamespace) -> str:
+    return f"{node.name}_v{str(node.version).replace('.', '_')}" if node.version is not None else str(node.name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from mvbuild.dbt import assemble
 from mvbuild.dbt.dbt_target import SPARK
-from mvbuild.dbt.import_state import ImportState
+from mvbuild.dbt.import_state import ImportState, names_of
 from mvbuild.dbt.models import edit_config_calls, judge_models
 from mvbuild.dbt.naming import name_tables
 from mvbuild.dbt.project_file import judge_project
@@ -98,7 +98,7 @@ def take_over(
 
 
 def _require_models(work: ImportState, patterns: Iterable[str]) -> None:
-    names = [model.name.lower() for model in work.models.values()]
+    names = [name for model in work.models.values() for name in names_of(model)]
     unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern.lower())]
     if unknown:
         raise ProjectError(

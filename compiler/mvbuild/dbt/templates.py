@@ -14,6 +14,7 @@ from mvbuild.dbt.read import DbtFile, items_of, text_of
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
+from mvbuild.dbt.versions import read_versions
 from mvbuild.parse.dbt_utils import UNKNOWN
 from mvbuild.parse.libraries import LIBRARIES, PREFIXES, has_macro
 from mvbuild.project.keys import TESTS
@@ -64,6 +65,7 @@ _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_
 
 def read_templates(work: ImportState) -> None:
     """Set macros, models, SQL tests and snapshots of ImportState."""
+    read_versions(work)
     for file in work.project.files["macro"]:
         _macro_file(work, file)
     for file in work.project.files["test"]:
@@ -209,17 +211,23 @@ def _reordered(work: ImportState) -> set[str | None]:
 
 
 def _model(work: ImportState, file: DbtFile) -> None:
-    item = work.item("model", file.stem, file.start)
+    declared = work.version_files.get(file.stem.lower())
+    version = declared.version if declared else None
+    name = version.name if version else file.stem
     if file.found.suffix == ".py":
+        item = work.item("model", file.stem, file.start)
         item.add("python-model", "mvbuild's models are SQL")
-        work.python[file.stem.lower()] = item
+        work.python[name.lower()] = item
         return
-    other = work.models.get(file.stem.lower())
-    if other:
-        item.add("does-not-compile", f"There is another model '{file.stem}': {other.template.path}")
+    item = work.item("model", name, file.start)
+    other = work.models.get(name.lower())
+    if other or (version is None and name.lower() in work.latest):
+        place = f": {other.template.path}" if other else ", which has versions"
+        item.add("does-not-compile", f"There is another model '{name}'{place}")
         return
     template = _template(work, file, item)
-    work.models[file.stem.lower()] = ModelImport(name=file.stem, template=template, item=item)
+    template.model = name
+    work.models[name.lower()] = ModelImport(name=name, template=template, item=item, version=version)
 
 
 def _snapshots(work: ImportState, file: DbtFile) -> None:

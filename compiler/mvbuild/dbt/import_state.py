@@ -174,6 +174,8 @@ class ImportState:
     snapshots: dict[str, Item] = field(default_factory=dict)
     snapshot_blocks: dict[str, SnapshotImport] = field(default_factory=dict)
     """Those of SQL files."""
+    snapshot_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The settings of those that YAML declares."""
     python: dict[str, Item] = field(default_factory=dict)
     templates: dict[str, Template] = field(default_factory=dict)
     """Every SQL template by its path."""

@@ -25,7 +25,6 @@ _OTHER: Mapping[str, tuple[Kind, str]] = {
     "semantic_models": ("metric", "metric"),
     "saved_queries": ("metric", "metric"),
     "functions": ("resource", "resource"),
-    "snapshots": ("snapshot", "snapshot"),
     "selectors": ("resource", "selector"),
 }
 _SILENT = ("macros", "analyses", "anchors", "data_tests", "tests", "config-version")
@@ -74,7 +73,7 @@ def judge_properties(work: ImportState) -> None:
         judge.described()
     for file in work.project.other_yamls:
         for entry in entries_of(file.tree):
-            if entry.key in _OTHER and entry.key != "snapshots":
+            if entry.key in _OTHER:
                 _others(work, entry)
             elif entry.key in SECTIONS:
                 for item in judge_described(work, entry):
@@ -85,12 +84,8 @@ def _others(work: ImportState, entry: Entry) -> None:
     kind, code = _OTHER[entry.key]
     for node in items_of(MapNode((entry,), entry.span), entry.key):
         name = text_of(node, "name") or "?"
-        if kind == "snapshot" and name.lower() in work.snapshots:
-            continue
         item = work.item(kind, name, node.span)
         item.add(code, f"mvbuild has no {entry.key.replace('_', ' ')}", node.span)
-        if kind == "snapshot":
-            work.snapshots[name.lower()] = item
 
 
 class _Judge:

@@ -99,7 +99,7 @@ REASONS: Mapping[str, ReasonCode] = {
     "key-removed": _changed("A key of dbt_project.yml that has no meaning in mvbuild is removed."),
     "view-written": _changed("dbt builds a view if a model sets no materialization, and mvbuild an MV. `+materialized: view` is added."),
     "unused-path": _changed("Folder configuration for something that does not exist is removed; dbt ignores it."),
-    "unknown-name": _changed("YAML for a model or seed that does not exist is removed; dbt ignores it."),
+    "unknown-name": _changed("YAML for a model, seed or snapshot that does not exist is removed; dbt ignores it."),
     "package-unused": _changed("A package that the project installs and does not use is left out."),
     "run-value": _changed(
         "The query has the time or the id of the run, so each run refreshes it, as in dbt.",

@@ -17,8 +17,9 @@ from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.guards import tree_of
 from mvbuild.dbt.import_state import ImportState, SnapshotImport
 from mvbuild.dbt.models import merged
-from mvbuild.dbt.read import entries_of, get
+from mvbuild.dbt.read import entries_of, get, text_of
 from mvbuild.dbt.rendering import Renderings
+from mvbuild.dbt.snapshot_yaml import advice, snapshot_nodes
 from mvbuild.dbt.template_uses import uses_of
 from mvbuild.dbt.templates import refusal
 from mvbuild.parse.determinism import nondeterministic_word
@@ -49,14 +50,14 @@ def judge_snapshots(work: ImportState, renderings: Renderings) -> None:
         try:
             _judge(work, one, renderings)
         except NotProven as exc:
-            one.item.add(exc.code, str(exc), one.item.span, help=_advice(one))
+            one.item.add(exc.code, str(exc), one.item.span, help=advice(one.config))
 
 
 def _judge(work: ImportState, one: SnapshotImport, renderings: Renderings) -> None:
     rendered = renderings.renderer.render(SourceFile(one.path, one.body), one.name)
     one.config = merged(rendered.layers)
     history = _history(one.config)
-    if _is_configured_elsewhere(work):
+    if _is_configured_elsewhere(work, one.name):
         raise _stays("Settings outside of its block decide what it is")
     if any(d.severity == "error" for d in rendered.diagnostics) or rendered.text is None:
         raise _stays("Its query cannot be rendered")
@@ -101,16 +102,13 @@ def _history(config: Mapping[str, Any]) -> _History:
     return _History(keys=tuple(keys), updated_at=str(updated), schema=str(schema) if schema else None)
 
 
-def _is_configured_elsewhere(work: ImportState) -> bool:
-    """Whether the project file or a YAML file has settings of snapshots that decide something."""
-    described = [work.project.tree, *(file.tree for file in (*work.project.yamls, *work.project.other_yamls))]
-    return any(_decides(get(tree, "snapshots")) for tree in described if isinstance(tree, MapNode))
+def _is_configured_elsewhere(work: ImportState, name: str) -> bool:
+    """Whether the project file has settings of snapshots that decide something, or a YAML file such settings of this one."""
+    own = (node for node in snapshot_nodes(work) if (text_of(node, "name") or "").lower() == name.lower())
+    return _decides(get(work.project.tree, "snapshots")) or any(map(_decides, own))
 
 
 def _decides(node: Node | None) -> bool:
-    items = getattr(node, "items", None)
-    if items is not None:
-        return any(map(_decides, items))
     return any(e.key.removeprefix("+") in _DECIDES or _decides(e.node) for e in entries_of(node)) if isinstance(node, MapNode) else False
 
 
@@ -217,19 +215,6 @@ def _test(name: str, history: _History) -> str:
 
 def _stays(why: str) -> NotProven:
     return NotProven("snapshot", why)
-
-
-def _advice(one: SnapshotImport) -> str:
-    """How to write the MV by hand, with the names of this snapshot."""
-    config = one.config
-    if config.get("strategy") != "timestamp" or not isinstance(config.get("updated_at"), str):
-        return ""
-    keys = ", ".join(config["unique_key"]) if isinstance(config.get("unique_key"), list) else config.get("unique_key")
-    time = config["updated_at"]
-    return (
-        "Keep it in dbt and read its table as a source. If a table has every version of a row, write a model: "
-        f"select *, {time} as dbt_valid_from, lead({time}) over (partition by {keys} order by {time}) as dbt_valid_to from that table."
-    )
 
 
 def files_of(work: ImportState) -> Iterator[tuple[str, str, SnapshotImport]]:

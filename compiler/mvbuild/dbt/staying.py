@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import yaml
 
 from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport, Staying
+from mvbuild.dbt.read import get, is_of_run
 from mvbuild.dbt.scorecard import Item
 
 _TABLES = ("table", "incremental")
@@ -58,13 +60,27 @@ def _of_node(work: ImportState, thing: ModelImport | SeedImport) -> tuple[str, s
 
 
 def _of_snapshot(work: ImportState, name: str) -> tuple[str, str, str] | None:
-    """A snapshot names its schema itself."""
+    """A snapshot in a SQL block names its schema itself."""
     item: Item | None = work.snapshots.get(name)
+    if item is not None and name in work.snapshot_settings:
+        return _of_declared(work, item.name, work.snapshot_settings[name])
     text = item.span.file.text if item else ""
     if item is None or text.count("endsnapshot") != 1:
         return None
     schema, alias = _SCHEMA.search(text), _ALIAS.search(text)
     return (schema[2], alias[2] if alias else item.name, item.name) if schema else None
+
+
+def _of_declared(work: ImportState, name: str, config: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """A snapshot in YAML has a schema like a model, or a `target_schema`. Both are not known if the project names or configures it."""
+    own = work.project.target.schema
+    custom, alias = config.get("schema"), config.get("alias", name)
+    schema = config.get("target_schema") or (own if custom is None else f"{own}_{custom}")
+    elsewhere = any(key in config for key in ("database", "target_database")) or get(work.project.tree, "snapshots") is not None
+    by_macro = any(macro in work.macros for macro in ("generate_schema_name", "generate_alias_name"))
+    if elsewhere or by_macro or is_of_run(schema) or is_of_run(alias):
+        return None
+    return str(schema), str(alias), name
 
 
 def staying_yaml(work: ImportState) -> str:

@@ -12,6 +12,7 @@ from mvbuild.dbt.import_state import ImportState, ModelImport, SnapshotImport, T
 from mvbuild.dbt.keywords import keyword_columns
 from mvbuild.dbt.read import DbtFile, items_of, text_of
 from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.snapshot_yaml import read_declared
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
 from mvbuild.dbt.versions import read_versions
@@ -78,6 +79,7 @@ def read_templates(work: ImportState) -> None:
         _model(work, file)
     for file in work.project.files["snapshot"]:
         _snapshots(work, file)
+    read_declared(work)
     for file in work.project.files["analysis"]:
         work.item("analysis", file.stem, file.start).add("analysis", "mvbuild does not support analyses")
 

@@ -111,3 +111,55 @@ def test_a_snapshot_of_something_refused_stays(tmp_path: Path) -> None:
 def test_the_advice_names_the_columns(tmp_path: Path) -> None:
     found = item(taken(tmp_path, snapshot(f"select * from {SOURCE}")), "customers", "snapshot")
     assert "lead(ts) over (partition by id order by ts) as dbt_valid_to" in found.reasons[0].advice
+
+
+DECLARED = """\
+snapshots:
+  - name: orders
+    relation: source('raw', 'events')
+    config: {schema: history, unique_key: id, strategy: timestamp, updated_at: ts}
+  - name: users
+    relation: source('raw', 'users')
+    config: {target_schema: old, alias: people, unique_key: id, strategy: check, check_cols: all}
+"""
+
+
+@pytest.mark.parametrize("path", ["snapshots/s.yml", "models/s.yml"])
+def test_a_snapshot_in_yaml_stays_in_dbt(tmp_path: Path, path: str) -> None:
+    files = {path: DECLARED, "models/reads.sql": "select * from {{ ref('orders') }} join {{ ref('users') }} using (id)"}
+    found = taken(tmp_path, {**files, **snapshot()})
+    orders = item(found, "orders", "snapshot")
+    assert codes(found, "orders", "snapshot") == codes(found, "users", "snapshot") == ["snapshot"]
+    assert str(orders.reasons[0].span) == f"{path}:2:5"
+    assert "every version" in orders.reasons[0].message
+    assert "lead(ts) over (partition by id" in orders.reasons[0].advice
+    assert "when a run of dbt sees them" in item(found, "users", "snapshot").reasons[0].message
+    assert codes(found, "reads") == ["reads-table-of-dbt", "reads-table-of-dbt"]
+    assert (
+        text(found, "models/reads.sql")
+        == "select * from {{ source('dbt_main_history', 'orders') }} join {{ source('dbt_old', 'users') }} using (id)"
+    )
+    assert "identifier: people" in text(found, "models/tables_of_dbt.yml")
+    assert item(found, "customers", "snapshot").verdict == "changed"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"macros/n.sql": "{% macro generate_schema_name(custom, node) %}x{% endmacro %}"},
+        {"dbt_project.yml": "name: shop\nprofile: shop\nsnapshots: {+schema: x}\n"},
+        {"snapshots/s.yml": DECLARED.replace("schema: history", "schema: \"{{ var('x') }}\"")},
+    ],
+)
+def test_readers_of_a_snapshot_in_yaml_whose_table_is_not_known_are_refused(tmp_path: Path, files: dict[str, str]) -> None:
+    given = {"snapshots/s.yml": DECLARED, "models/reads.sql": "select * from {{ ref('orders') }}"}
+    assert codes(taken(tmp_path, {**given, **files}), "reads") == ["reads-refused"]
+
+
+def test_yaml_that_describes_a_snapshot_is_about_that_one(tmp_path: Path) -> None:
+    declared = "snapshots: [{name: customers, description: x}, {name: other, config: {strategy: check}}, {name: Nobody}]"
+    found = taken(tmp_path, {**snapshot(), "snapshots/s.yml": declared})
+    assert item(found, "customers", "snapshot").verdict == "changed"
+    assert codes(found, "snapshot Nobody", "resource") == ["unknown-name"]
+    described = {**snapshot(), "models/s.yml": "snapshots: [{name: Customers, config: {hard_deletes: invalidate}}]"}
+    assert "outside of its block" in why(tmp_path / "own", described)

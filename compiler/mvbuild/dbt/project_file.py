@@ -61,7 +61,7 @@ def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implici
             if entry.span.start in absent:
                 item.add("unused-path", f"'{entry.key}' configures nothing", entry.span)
             elif fate(key, value, seed=kind == "seeds")[0] == "remove":
-                item.add("setting-removed", f"'{entry.key}' is removed", entry.span)
+                item.add("grants" if key == "grants" else "setting-removed", f"'{entry.key}' is removed", entry.span)
             elif key == "materialized" and value in MATERIALIZED:
                 item.add("table-to-mv", f"`{value}` becomes `materialized_view`", entry.node.span)
     if implicit_views:

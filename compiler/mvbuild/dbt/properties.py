@@ -16,7 +16,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.folders import layer_of, read_folders
 from mvbuild.project.folders import setting_of as setting_of_node
 from mvbuild.project.key_types import Block
-from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE, VERSION
+from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_FRESHNESS, SOURCE_TABLE, VERSION
 from mvbuild.project.setting import Layer
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
@@ -168,12 +168,18 @@ class _Judge:
         self.work.sources[name.lower()] = item
         self._keys(node, SOURCE, item)
         self._keys(get(node, "config"), SOURCE_CONFIG, item)
+        self._freshness(node, item)
         self._schema(node, item)
         for table in items_of(node, "tables"):
             inner = text_of(table, "name") or "?"
             self._keys(table, SOURCE_TABLE, item)
             self._keys(get(table, "config"), SOURCE_CONFIG, item)
+            self._freshness(table, item)
             self._content(table, item, f"source.{name}.{inner}", f"source('{name}', '{inner}')")
+
+    def _freshness(self, node: Node, item: Item) -> None:
+        for holder in (node, get(node, "config")):
+            self._keys(get(holder, "freshness"), SOURCE_FRESHNESS, item)
 
     def _schema(self, node: Node, item: Item) -> None:
         """Templates in the names of a source."""

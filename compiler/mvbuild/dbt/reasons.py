@@ -65,6 +65,7 @@ REASONS: Mapping[str, ReasonCode] = {
         "A hook that changes no row is removed: it optimizes the table, sets its properties or grants rights.",
         "`mvbuild maintain` keeps tables small; grant rights in the catalog.",
     ),
+    "grants": _changed("`grants` grants rights on the table, which changes no row. It is removed.", "Grant the rights in the catalog."),
     "var-removed": _changed(
         "A variable whose value depends on the run is left out; the one that you gave was used.", "Pass it to `mvbuild run --vars` too."
     ),
@@ -191,7 +192,6 @@ REASONS: Mapping[str, ReasonCode] = {
     ),
     "hook": _refused("A hook runs statements before or after the model.", "Do its work outside of the model, and remove it."),
     "run-hook": _refused("on-run-start or on-run-end runs statements.", "Run them in your orchestrator before or after `mvbuild run`."),
-    "grants": _refused("`grants` grants rights on the table, which mvbuild does not do.", "Grant in the catalog, and remove the setting."),
     "sql-header": _refused("`sql_header` runs statements before the query.", "Set the same under `spark: config:` of the target."),
     "materialization": _refused(
         "The materialization is not table, view, incremental, ephemeral or materialized_view.", "Use one of these."

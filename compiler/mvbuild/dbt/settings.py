@@ -35,13 +35,12 @@ MERGE_PARTS = (
 HOOKS = ("pre-hook", "post-hook", "pre_hook", "post_hook")
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(MERGE_PARTS, "merge-partial"),
-    "grants": "grants",
     "sql_header": "sql-header",
 }
 _NAMES = ("schema", "namespace", "alias", "database", "catalog", "enabled", "tags", "meta", "tblproperties", "table_properties")
 KEPT = frozenset((*MODEL_SETTINGS, *_NAMES))
 KEPT_OF_SEEDS = frozenset((*SEED_SETTINGS, *_NAMES))
-KNOWN = frozenset((*KEPT, *KEPT_OF_SEEDS, *_LAYOUT, *INCREMENTAL, *HOOKS, *_REFUSED))
+KNOWN = frozenset((*KEPT, *KEPT_OF_SEEDS, *_LAYOUT, *INCREMENTAL, *HOOKS, *_REFUSED, "grants"))
 """Every key that is not a folder's name."""
 MATERIALIZED: Mapping[str, str] = {"table": "materialized_view", "incremental": "materialized_view"}
 MATERIALIZATIONS = frozenset(("table", "incremental", "view", "ephemeral", "materialized_view"))
@@ -53,6 +52,8 @@ def fate(key: str, value: Any, *, seed: bool = False) -> tuple[Fate, str]:
         return "keep", ""
     if key in HOOKS:
         return "remove", "hook-removed"
+    if key == "grants":
+        return "remove", "grants"
     if key in _REFUSED and value not in (None, [], {}, ""):
         return "refuse", _REFUSED[key]
     if key == "full_refresh" and value is False and not seed:

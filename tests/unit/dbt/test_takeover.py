@@ -12,7 +12,7 @@ from mvbuild.dbt.scorecard import to_text
 from unit.dbt.projects import codes, item, taken, text
 from unit.worlds import write_project
 
-STAYS = ("hook", "grants", "sql-header", "unknown-config", "partition-by", "computed-setting")
+STAYS = ("hook", "sql-header", "unknown-config", "partition-by", "computed-setting")
 """Reasons that refuse a model whose query can be rendered, so that its table is known."""
 EVENTS = "select * from {{ source('raw', 'events') }}"
 
@@ -31,7 +31,6 @@ EVENTS = "select * from {{ source('raw', 'events') }}"
         ("select {{ dbt.get_columns_in_query('select 1') }}", "dbt-macro", "1:11"),
         ("{{ config(materialized='my_own') }}select 1", "materialization", "1:24"),
         ("{{ config(pre_hook='set x = 1') }}select 1", "hook", "1:11"),
-        ("{{ config(grants={'select': ['me']}) }}select 1", "grants", "1:11"),
         ("{{ config(sql_header='set x = 1;') }}select 1", "sql-header", "1:11"),
         ("{{ config(ttl='1 day') }}select 1", "unknown-config", "1:11"),
         ("{{ config(partition_by={'field': 'day'}) }}select 1 as day", "partition-by", "1:24"),
@@ -734,3 +733,33 @@ unit_tests:
     left = yaml.safe_load(text(found, "models/more.yml"))
     assert [one["name"] for one in left["exposures"]] == ["kept"]
     assert [one["name"] for one in left["unit_tests"]] == ["kept", "full"]
+
+
+def test_grants_are_removed(tmp_path: Path) -> None:
+    project = "name: shop\nprofile: shop\nmodels:\n  +materialized: table\n  shop:\n    +grants: {select: [me]}\nseeds:\n  +grants: {select: [me]}\n"
+    files = {
+        "dbt_project.yml": project,
+        "models/m.sql": "{{ config(alias='t', grants={'select': ['me']}) }}select 1 as a",
+        "models/n.sql": "select 1 as a",
+        "models/n.yml": "models: [{name: n, config: {grants: {'+select': [me]}, alias: u}}]",
+        "models/o.sql": "select 1 as a",
+        "seeds/s.csv": "a\n1\n",
+    }
+    found = taken(tmp_path, files)
+    assert codes(found, "m") == codes(found, "n") == ["grants"]
+    assert item(found, "o").verdict == "unchanged"
+    assert "grants" in codes(found, "shop", "project")
+    assert not any("grants" in file.text for file in found.files.values())
+
+
+@pytest.mark.parametrize("place", ["source", "config", "table", "table config"])
+def test_the_filter_of_a_freshness_is_removed(tmp_path: Path, place: str) -> None:
+    freshness = {"freshness": {"warn_after": {"count": 1, "period": "day"}, "filter": "day > '2020-01-01'"}}
+    of_source = {"source": freshness, "config": {"config": freshness}}.get(place, {})
+    of_table = {"table": freshness, "table config": {"config": freshness}}.get(place, {})
+    declared = {"sources": [{"name": "raw", **of_source, "tables": [{"name": "events", **of_table}]}]}
+    found = taken(tmp_path, {"models/sources.yml": yaml.safe_dump(declared), "models/m.sql": EVENTS})
+    assert codes(found, "raw", "source") == ["property-removed"]
+    assert item(found, "m").verdict == "unchanged"
+    assert "warn_after" in text(found, "models/sources.yml")
+    assert "filter" not in text(found, "models/sources.yml")

@@ -45,7 +45,7 @@ def _test(work: ImportState, path: str, node: Node, of: str, table: str, column:
     values, config = _values(arguments)
     column = column or (str(values["column_name"]) if values.get("column_name") is not None else None)
     name = "_".join(filter(None, (kind, of.partition(".")[2].replace(".", "_"), re.sub(r"\W+", "_", column or ""))))
-    test = TestImport(item=work.item("test", name, place), node=id(node), whole=node.span, kind=kind, of=of)
+    test = TestImport(item=work.item("test", name, place), node=id(node), whole=node.span, kind=kind, of=of, settings=frozenset(config))
     work.generic_tests.append(test)
     _options(work, path, arguments, test.item, config)
     _judge(work, test, kind, values, config, table, column)

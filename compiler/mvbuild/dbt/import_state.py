@@ -124,6 +124,8 @@ class TestImport:
     """The name of the test: `unique`, `dbt_utils.accepted_range`."""
     of: str
     """The model, seed or source that it tests, as `model.x`, `source.a.b`."""
+    settings: frozenset[str] = frozenset()
+    """The options that it sets itself."""
     sql: tuple[str, str] | None = None
     unique: str | None = None
     """The column, in lower case, that the test proves to be unique: for all rows, and as an error."""

@@ -21,6 +21,8 @@ _RENAMED = {"source-paths": "model-paths", "data-paths": "seed-paths"}
 _PATH_KINDS = {key: kind for kind, (_, keys, _) in PATHS.items() for key in keys}
 _HOOKS = ("on-run-start", "on-run-end")
 _HARMLESS_OF_TESTS = ("store_failures", "store_failures_as", "schema", "database", "tags", "meta", "limit")
+_OF_EACH_TEST = ("store_failures", "store_failures_as", "limit")
+"""Those that mvbuild has at each test."""
 _HARMLESS_OF_SOURCES = ("tags", "meta", "freshness", "loaded_at_field")
 
 
@@ -165,12 +167,14 @@ def _folders(
 
 
 def _folder(item: Item, entry: Entry, harmless: tuple[str, ...]) -> None:
-    for inner in _all_entries(entry.node):
-        key = inner.key.removeprefix("+")
-        if isinstance(inner.node, MapNode) and key not in harmless:
-            continue
-        if key not in harmless:
+    keys = [(inner.key.removeprefix("+"), inner) for inner in _all_entries(entry.node)]
+    settings = [(key, inner) for key, inner in keys if key in harmless or not isinstance(inner.node, MapNode)]
+    affects_results = any(key not in harmless for key, _ in settings)
+    for key, inner in settings:
+        if key not in harmless or (key in _OF_EACH_TEST and affects_results):
             item.add("folder-config", f"'{inner.key}' below '{entry.key}'", inner.span)
+        elif key in _OF_EACH_TEST:
+            item.add("key-removed", f"'{inner.key}' below '{entry.key}' is removed", inner.span)
     item.add("key-removed", f"'{entry.key}' has no meaning in mvbuild", entry.span)
 
 

@@ -93,6 +93,11 @@ REASONS: Mapping[str, ReasonCode] = {
     "property-removed": _changed("A key of the YAML that mvbuild does not support is removed; it does not affect any row.", "See the key."),
     "test-as-sql": _changed("A generic test that replaces a built-in one, or that tests an expression, becomes a SQL test."),
     "test-option-removed": _changed("An option of a test that does not affect its result is removed: the schema of stored failures."),
+    "test-setting-lost": _changed(
+        "The project file has a setting for all tests of a folder. mvbuild has it only at each test, so the test has the default: with "
+        "`severity: warn` in the project file, its failures are errors now.",
+        "Write the setting at the test.",
+    ),
     "test-tag-renamed": _changed(
         "A test that replaces a built-in one: `{% test unique %}` becomes `{% macro test_unique %}`, and SQL tests call it."
     ),

@@ -11,8 +11,9 @@ from typing import Any
 
 from mvbuild.dbt import assemble
 from mvbuild.dbt.dbt_target import SPARK
+from mvbuild.dbt.folder_tests import FolderSettings, judge_generic_tests, read_folder_settings
 from mvbuild.dbt.import_state import ImportState, names_of
-from mvbuild.dbt.models import edit_config_calls, judge_models
+from mvbuild.dbt.models import edit_config_calls, judge_models, merged
 from mvbuild.dbt.naming import name_tables
 from mvbuild.dbt.project_file import judge_project
 from mvbuild.dbt.proof import cascade, prove
@@ -84,7 +85,9 @@ def take_over(
     judge_properties(work)
     name_tables(work, renderings)
     edit_config_calls(work)
-    _sql_tests(work, renderings)
+    settings = read_folder_settings(project)
+    judge_generic_tests(work, settings)
+    _sql_tests(work, renderings, settings)
     _packages(work)
     if project.target.adapter not in SPARK:
         _other_dialect(work)
@@ -113,10 +116,11 @@ def _incremental(work: ImportState) -> Iterator[IncrementalModel]:
             yield IncrementalModel(item=model.item, config=model.config, run_values=model.run_values, **queries)
 
 
-def _sql_tests(work: ImportState, renderings: Renderings) -> None:
+def _sql_tests(work: ImportState, renderings: Renderings, settings: FolderSettings) -> None:
     for template, item, reads in work.sql_tests.values():
         judge_uses(work, item, template)
         rendered = renderings.full(template)
+        settings.judge(item, template.file.found.folders, merged(rendered.layers))
         for diagnostic in rendered.diagnostics:
             if diagnostic.severity == "error" and item.verdict != "refused":
                 span = work.origin(diagnostic.span) if diagnostic.span else None

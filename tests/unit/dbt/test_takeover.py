@@ -763,3 +763,34 @@ def test_the_filter_of_a_freshness_is_removed(tmp_path: Path, place: str) -> Non
     assert item(found, "m").verdict == "unchanged"
     assert "warn_after" in text(found, "models/sources.yml")
     assert "filter" not in text(found, "models/sources.yml")
+
+
+def test_settings_of_all_tests_are_lost_and_named(tmp_path: Path) -> None:
+    project = (
+        "name: shop\nprofile: shop\nmodels: {+materialized: table}\n"
+        "tests:\n  +severity: warn\n  +store_failures: true\n  shop:\n    marts: {+limit: 10}\n"
+    )
+    files = {
+        "dbt_project.yml": project,
+        "models/marts/m.sql": "select 1 as a",
+        "models/marts/m.yml": "models: [{name: m, columns: [{name: a, tests: [unique, not_null: {severity: error, store_failures: false}]}]}]",
+        "tests/t.sql": "select 1 as a where false",
+        "tests/u.sql": "{{ config(severity='warn', store_failures=false) }}select 1 as a where false",
+    }
+    found = taken(tmp_path / "all", files)
+    whole = item(found, "shop", "project")
+    named = [r.message for r in whole.shown if r.code == "folder-config"]
+    assert named == ["'+severity' below 'tests'", "'+store_failures' below 'tests'", "'+limit' below 'tests'"]
+    lost = {
+        name: [r.message.partition("'")[2].partition("'")[0] for r in item(found, name, "test").reasons] for name in ("unique_m_a", "t")
+    }
+    assert lost == {"unique_m_a": ["severity: warn", "store_failures: true", "limit: 10"], "t": ["severity: warn", "store_failures: true"]}
+    assert codes(found, "t", "test") == ["test-setting-lost", "test-setting-lost"]
+    assert codes(found, "u", "test") == []
+    assert [r.message for r in item(found, "not_null_m_a", "test").reasons] == [
+        "'limit: 10' in dbt_project.yml does not apply to it any more"
+    ]
+    stored = "name: shop\nprofile: shop\nmodels: {+materialized: table}\ntests: {+store_failures: true}\n"
+    found = taken(tmp_path / "stored", {**files, "dbt_project.yml": stored})
+    assert not found.card.refuses
+    assert "'+store_failures' below 'tests' is removed" in [r.message for r in item(found, "shop", "project").shown]

@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from mvbuild.dbt.bounds import NotProven, is_passed, lower_bound, upper_bound
 from mvbuild.dbt.climb import branches, climb, conjuncts
+from mvbuild.dbt.joined_tables import joins_others
 from mvbuild.parse.dialect import parse, tokenize
 
 
@@ -50,7 +51,7 @@ def tree_of(sql: str) -> exp.Expr:
 
 
 def guards(full: str, incremental: str, model: str, runs: Runs) -> tuple[tuple[Guard, ...], bool]:
-    """The guards of an incremental model; none if both queries are the same. And whether it reads other tables besides the guarded ones.
+    """The guards of an incremental model; none if both queries are the same. And whether it joins other tables with the guarded ones.
     Raises NotProven."""
     whole, pruned = tree_of(full), tree_of(incremental)
     extras: list[_Extra] = []
@@ -63,13 +64,7 @@ def guards(full: str, incremental: str, model: str, runs: Runs) -> tuple[tuple[G
         _require_reached(extra, of, model, runs.after, is_alone=len(found) == 1 and guard.whole)
     if len(found) > 1 and not _in_branches([extra.select for extra in extras], pruned):
         raise NotProven("guard-several")
-    return tuple(found), bool(found) and _count_reads(whole) > len(found)
-
-
-def _count_reads(query: exp.Expr) -> int:
-    """How often the query reads a table, other than by a WITH query."""
-    names = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    return sum(bool(table.db) or table.name.lower() not in names for table in query.find_all(exp.Table))
+    return tuple(found), joins_others(whole, {id(extra.whole) for extra in extras})
 
 
 # The difference
@@ -77,9 +72,11 @@ def _count_reads(query: exp.Expr) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Extra:
-    """The conditions that a SELECT has only in the incremental query, and those that it has only in the full one."""
+    """The conditions that a SELECT has only in the incremental query, and those that it has only in the full one. `whole` is the same
+    SELECT in the full one."""
 
     select: exp.Select
+    whole: exp.Expr
     conditions: list[exp.Expr]
     starts: list[exp.Expr]
 
@@ -93,7 +90,7 @@ def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[_Extra]) -> None:
     if isinstance(pruned, exp.Select):
         more, starts = _more(whole, pruned)
         if more:
-            extras.append(_Extra(pruned, more, starts))
+            extras.append(_Extra(pruned, whole, more, starts))
         keys.discard("where")
     if isinstance(pruned, exp.Join) and _filters(pruned):
         keys.discard("on")

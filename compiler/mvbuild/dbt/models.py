@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from mvbuild.dbt.blocks import lexed
@@ -90,7 +91,13 @@ def _judge_hook(item: Item, key: str, setting: Setting, span: Span, work: Import
     if found is None:
         item.add("hook", f"'{key}' runs statements", span)
     elif found:
-        item.add("hook-removed", f"'{key}' is removed, which changes no row: {' '.join(found[0].split())[:60]}", span)
+        item.add("hook-removed", f"'{key}' is removed, which changes no row: {_text_of_hooks(setting.value)}", span)
+
+
+def _text_of_hooks(value: Any) -> str:
+    hooks = value if isinstance(value, list) else [value]
+    texts = (hook["sql"] if isinstance(hook, Mapping) else hook for hook in hooks)
+    return shorten("; ".join(str(text).strip().rstrip(";") for text in texts), width=120, placeholder=" ...")
 
 
 def _message(code: str, key: str) -> str:

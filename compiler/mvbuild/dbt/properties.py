@@ -22,8 +22,8 @@ from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _OTHER: Mapping[str, tuple[Kind, str]] = {
     "metrics": ("metric", "metric"),
-    "semantic_models": ("metric", "metric"),
-    "saved_queries": ("metric", "metric"),
+    "semantic_models": ("semantic model", "metric"),
+    "saved_queries": ("saved query", "metric"),
     "functions": ("resource", "resource"),
     "selectors": ("resource", "selector"),
 }

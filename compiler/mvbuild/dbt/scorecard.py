@@ -14,7 +14,21 @@ Verdict = Literal["unchanged", "changed", "disabled", "refused"]
 VERDICTS: tuple[Verdict, ...] = ("unchanged", "changed", "disabled", "refused")
 """`disabled`: written as it is, and not checked."""
 Kind = Literal[
-    "model", "seed", "source", "test", "macro", "snapshot", "analysis", "exposure", "metric", "unit test", "package", "resource", "project"
+    "model",
+    "seed",
+    "source",
+    "test",
+    "macro",
+    "snapshot",
+    "analysis",
+    "exposure",
+    "metric",
+    "semantic model",
+    "saved query",
+    "unit test",
+    "package",
+    "resource",
+    "project",
 ]
 
 
@@ -130,4 +144,4 @@ def _item(item: Item) -> Mapping[str, Any]:
 
 
 def _plural(kind: str) -> str:
-    return {"analysis": "analyses", "project": "project"}.get(kind, f"{kind}s")
+    return {"analysis": "analyses", "saved query": "saved queries", "project": "project"}.get(kind, f"{kind}s")

@@ -12,7 +12,7 @@ from typing import Any
 from mvbuild.dbt import assemble
 from mvbuild.dbt.dbt_target import SPARK
 from mvbuild.dbt.folder_tests import FolderSettings, judge_generic_tests, read_folder_settings
-from mvbuild.dbt.import_state import ImportState, names_of
+from mvbuild.dbt.import_state import ImportState, ModelImport, names_of
 from mvbuild.dbt.models import edit_config_calls, judge_models, merged
 from mvbuild.dbt.naming import name_tables
 from mvbuild.dbt.project_file import judge_project
@@ -94,10 +94,15 @@ def take_over(
     cascade(work)
     for model in work.models.values():
         if assemble.needs_key_test(work, model):
-            model.item.add("unique-key-tested", f"mvbuild adds a test that {', '.join(model.tested_keys)} is unique")
+            model.item.add("unique-key-tested", f"mvbuild adds a test that {_keys_of(model)} is unique")
     judge_project(work, whole, [d.span.start for d in unknown if d.span], assemble.implicit_views(work))
     files = prove(work, whole, env)
     return Takeover(files=files, card=_card(work), incremental=tuple(_incremental(work)))
+
+
+def _keys_of(model: ModelImport) -> str:
+    *first, last = model.tested_keys
+    return f"the combination of {', '.join(first)} and {last}" if first else last
 
 
 def _require_models(work: ImportState, patterns: Iterable[str]) -> None:
@@ -174,6 +179,8 @@ def _card(work: ImportState) -> Scorecard:
         "analysis",
         "exposure",
         "metric",
+        "semantic model",
+        "saved query",
         "unit test",
         "package",
         "resource",

@@ -109,6 +109,8 @@ NEWEST_ROW = (
     f"select id, ts from (select id, ts, row_number() over (partition by id order by ts desc) as n\nfrom {SOURCE}{newer()}) where n = 1"
 )
 GUARDED_UNION = f"select id, ts from {SOURCE} {newer()}\nunion all\nselect id, ts from {USERS} {newer()}"
+HALF_GUARDED_UNION = f"select id, ts from {SOURCE} {newer()}\nunion all\nselect id + 1000000 as id, ts from {USERS}"
+"""Each run of dbt reads the second table as a whole."""
 JOINED = f"from {SOURCE} e join {USERS} u on u.id = e.user_id"
 JOINS: Mapping[str, Files] = {
     "a join": model(MERGE, f"select e.id, e.ts, u.name {JOINED}{newer(f'e.{NEWER}')}"),
@@ -128,6 +130,9 @@ JOINS: Mapping[str, Files] = {
         f"select a.id, a.ts, count(b.v) as n from {SOURCE} a left join {SOURCE} b on b.parent = a.id{newer(f'a.{NEWER}')} group by a.id, a.ts",
     ),
     "a guard in ON": model(MERGE, f"select e.id, e.ts, u.name {JOINED}{newer(f'e.{NEWER}', 'and')}"),
+    "a join in a branch": model(
+        MERGE, f"select e.id, e.ts {JOINED}{newer(f'e.{NEWER}')} union all select id + 1000000 as id, ts from {USERS}"
+    ),
     "a scalar subquery": model(MERGE, f"select id, ts, (select max(v) from {USERS}) as most from {SOURCE}{newer()}"),
 }
 """Other tables than the guarded one are read too."""

@@ -9,6 +9,7 @@ import pytest
 from unit.dbt.batch_runs import Played, play
 from unit.dbt.incremental_cases import (
     GUARDED_UNION,
+    HALF_GUARDED_UNION,
     JOINS,
     KEPT,
     MERGE,
@@ -30,6 +31,8 @@ SOME: dict[str, Files] = {
     "partitions": guarded(OVERWRITE, LATEST_DAY, "day, count(*) n", "group by day"),
     "newest row": model(MERGE, NEWEST_ROW),
     "union": model(MERGE, GUARDED_UNION),
+    "a guard in one branch": model(MERGE, HALF_GUARDED_UNION),
+    "a guard in one branch of a WITH query": model(MERGE, f"with u as ({HALF_GUARDED_UNION}) select id, ts from u"),
     "no guard": UNGUARDED["merge without a guard"],
 }
 

@@ -121,6 +121,13 @@ def test_a_hook_that_changes_no_row_is_removed(tmp_path: Path, hook: str, code: 
         assert text(found, "models/m.sql") == "{{ config(alias='t') }}\nselect 1 as a"
 
 
+def test_the_message_about_removed_hooks_has_all_of_them_as_written(tmp_path: Path) -> None:
+    sql = "{{ config(post_hook=['optimize {{ this }}', 'analyze table {{ this }} compute statistics']) }}select 1 as a"
+    reasons = item(taken(tmp_path, {"models/m.sql": sql}), "m").reasons
+    expected = "'post_hook' is removed, which changes no row: optimize {{ this }}; analyze table {{ this }} compute statistics"
+    assert [r.message for r in reasons] == [expected]
+
+
 def test_a_hook_of_the_project_that_changes_no_row(tmp_path: Path) -> None:
     yml = 'name: shop\nmodels:\n  +materialized: table\n  +post-hook: {sql: "optimize {{ this }}", transaction: false}\n'
     found = taken(tmp_path, {"dbt_project.yml": yml, "models/m.sql": "select 1 as a"})
@@ -794,3 +801,20 @@ def test_settings_of_all_tests_are_lost_and_named(tmp_path: Path) -> None:
     found = taken(tmp_path / "stored", {**files, "dbt_project.yml": stored})
     assert not found.card.refuses
     assert "'+store_failures' below 'tests' is removed" in [r.message for r in item(found, "shop", "project").shown]
+
+
+def test_parts_of_the_semantic_layer_have_their_names(tmp_path: Path) -> None:
+    found = taken(tmp_path, {"models/s.yml": "semantic_models: [{name: a}]\nmetrics: [{name: b}]\nsaved_queries: [{name: c}]\n"})
+    assert {(i.kind, i.name) for i in found.card.items if i.verdict == "refused"} == {
+        ("semantic model", "a"),
+        ("metric", "b"),
+        ("saved query", "c"),
+    }
+    assert "saved queries " in to_text(found.card)
+
+
+def test_the_added_test_of_several_keys(tmp_path: Path) -> None:
+    config = "{{ config(materialized='incremental', unique_key=['id', 'day'], incremental_strategy='merge') }}"
+    found = taken(tmp_path, {"models/m.sql": f"{config}select id, day from {{{{ source('raw', 'events') }}}}"})
+    messages = [r.message for r in item(found, "m").reasons if r.code == "unique-key-tested"]
+    assert messages == ["mvbuild adds a test that the combination of id and day is unique"]

@@ -17,13 +17,14 @@ from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.guards import tree_of
 from mvbuild.dbt.import_state import ImportState, SnapshotImport
 from mvbuild.dbt.models import merged
-from mvbuild.dbt.read import entries_of, get, text_of
+from mvbuild.dbt.read import entries_of, get, is_of_run, text_of
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.snapshot_yaml import advice, snapshot_nodes
 from mvbuild.dbt.template_uses import uses_of
 from mvbuild.dbt.templates import refusal
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.sql import parse_query
+from mvbuild.project.folders import read_folders
 from mvbuild.project.yaml_spans import MapNode, Node
 from mvbuild.source import SourceFile
 
@@ -55,7 +56,7 @@ def judge_snapshots(work: ImportState, renderings: Renderings) -> None:
 
 def _judge(work: ImportState, one: SnapshotImport, renderings: Renderings) -> None:
     rendered = renderings.renderer.render(SourceFile(one.path, one.body), one.name)
-    one.config = merged(rendered.layers)
+    one.config = {**_schema_of_folder(work, one), **merged(rendered.layers)}
     history = _history(one.config)
     if _is_configured_elsewhere(work, one.name):
         raise _stays("Settings outside of its block decide what it is")
@@ -99,7 +100,21 @@ def _history(config: Mapping[str, Any]) -> _History:
     if config.get("schema") or config.get("namespace") or config.get("alias"):
         raise _stays("Its name is not given by 'target_schema' alone")
     schema = config.get("target_schema")
+    if is_of_run(schema):
+        raise _stays("Its 'target_schema' has a template")
     return _History(keys=tuple(keys), updated_at=str(updated), schema=str(schema) if schema else None)
+
+
+def _schema_of_folder(work: ImportState, one: SnapshotImport) -> dict[str, Any]:
+    """The `target_schema` that the project file sets for the folder of a snapshot."""
+    project = work.project
+    node = get(project.tree, "snapshots")
+    file = next(file for file in project.files["snapshot"] if file.path == one.path)
+    known = {*project.folders["snapshot"], (*file.found.folders, file.stem)}
+    rendered = project.rendered(node) if node else None
+    folders = read_folders(rendered, project=project.name, known=known, settings=("target_schema",), report=[])
+    values = merged(folders.of(file.found.folders, file.stem))
+    return {"target_schema": values["target_schema"]} if values.get("target_schema") else {}
 
 
 def _is_configured_elsewhere(work: ImportState, name: str) -> bool:

@@ -68,7 +68,10 @@ def _of_snapshot(work: ImportState, name: str) -> tuple[str, str, str] | None:
     if item is None or text.count("endsnapshot") != 1:
         return None
     schema, alias = _SCHEMA.search(text), _ALIAS.search(text)
-    return (schema[2], alias[2] if alias else item.name, item.name) if schema else None
+    block = work.snapshot_blocks.get(name)
+    of_folder = block.config.get("target_schema") if block and "target_schema" not in text else None
+    found = schema[2] if schema else None if is_of_run(of_folder) else of_folder
+    return (str(found), alias[2] if alias else item.name, item.name) if found else None
 
 
 def _of_declared(work: ImportState, name: str, config: Mapping[str, Any]) -> tuple[str, str, str] | None:

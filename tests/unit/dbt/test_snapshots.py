@@ -163,3 +163,18 @@ def test_yaml_that_describes_a_snapshot_is_about_that_one(tmp_path: Path) -> Non
     assert codes(found, "snapshot Nobody", "resource") == ["unknown-name"]
     described = {**snapshot(), "models/s.yml": "snapshots: [{name: Customers, config: {hard_deletes: invalidate}}]"}
     assert "outside of its block" in why(tmp_path / "own", described)
+
+
+@pytest.mark.parametrize("query", [NEWEST, f"select id, ts, name from {SOURCE}"])
+def test_the_schema_of_all_snapshots(tmp_path: Path, query: str) -> None:
+    """Taken or not: the name of the table is dbt's."""
+    files = {
+        **snapshot(query, CONFIG.replace("target_schema='history', ", "")),
+        "dbt_project.yml": "name: shop\nprofile: shop\nmodels: {+materialized: table}\nsnapshots: {shop: {+target_schema: kept}}\n",
+        "models/reads.sql": "select id from {{ ref('customers') }}",
+    }
+    found = taken(tmp_path, files)
+    if query == NEWEST:
+        assert "namespace='kept'" in text(found, "models/snapshots/customers.sql")
+    else:
+        assert text(found, "models/reads.sql") == "select id from {{ source('dbt_kept', 'customers') }}"

@@ -82,7 +82,7 @@ def _tested(of: str, span: Span) -> dict[str, Span]:
     kind, _, name = of.partition(".")
     if kind == "source":
         return {f"source.{name.partition('.')[0].lower()}": span}
-    return {name.lower(): span} if kind in ("model", "seed") else {}
+    return {name.lower(): span} if kind in ("model", "seed", "snapshot") else {}
 
 
 def _refused(work: ImportState) -> frozenset[int]:

@@ -71,6 +71,9 @@ def judge_properties(work: ImportState) -> None:
         judge.judge()
     for judge in judges:
         judge.described()
+    for file in (*work.project.yamls, *work.project.other_yamls):
+        for node in items_of(file.tree, "snapshots"):
+            _tests_of_snapshot(work, file.file.path, node)
     for file in work.project.other_yamls:
         for entry in entries_of(file.tree):
             if entry.key in _OTHER:
@@ -86,6 +89,19 @@ def _others(work: ImportState, entry: Entry) -> None:
         name = text_of(node, "name") or "?"
         item = work.item(kind, name, node.span)
         item.add(code, f"mvbuild has no {entry.key.replace('_', ' ')}", node.span)
+
+
+def _tests_of_snapshot(work: ImportState, path: str, node: Node) -> None:
+    name = text_of(node, "name") or "?"
+    if name.lower() not in work.snapshots:
+        return
+    before = len(work.generic_tests)
+    for tested, column in ((node, None), *((column, text_of(column, "name")) for column in items_of(node, "columns"))):
+        read_tests(work, path, tested, f"snapshot.{name}", f"ref('{name}')", column)
+    for test in work.generic_tests[before:]:
+        if work.refused(name.lower()) is None:
+            help = f"Write it in YAML for the model '{name}', which the snapshot becomes."
+            test.item.add("test-of-snapshot", "It tests a snapshot that becomes an MV", help=help)
 
 
 class _Judge:

@@ -251,6 +251,7 @@ REASONS: Mapping[str, ReasonCode] = {
     "package": _refused(
         "The project uses macros or tests of a package that mvbuild does not have.", "See the models; write your own macros."
     ),
+    "test-of-snapshot": _refused("A test in the YAML of a snapshot that becomes an MV.", "Write it in YAML for the model of that name."),
     "unknown-test": _refused("A test that mvbuild does not have and the project does not define.", "Write a SQL test in tests/."),
     "folder-config": _refused("Folder configuration of tests or sources that affects results.", "Write it at each test or source."),
     "selector": _refused("YAML selectors.", "Pass the selection to --select."),

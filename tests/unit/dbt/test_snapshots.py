@@ -178,3 +178,13 @@ def test_the_schema_of_all_snapshots(tmp_path: Path, query: str) -> None:
         assert "namespace='kept'" in text(found, "models/snapshots/customers.sql")
     else:
         assert text(found, "models/reads.sql") == "select id from {{ source('dbt_kept', 'customers') }}"
+
+
+@pytest.mark.parametrize("path", ["snapshots/s.yml", "models/s.yml"])
+def test_tests_of_snapshots_are_in_the_scorecard(tmp_path: Path, path: str) -> None:
+    declared = f"{DECLARED}    columns: [{{name: id, tests: [unique]}}]\n  - {{name: customers, tests: [not_null: {{column_name: id}}]}}\n"
+    found = taken(tmp_path, {**snapshot(), path: declared})
+    assert codes(found, "unique_users_id", "test") == ["reads-refused"]
+    assert codes(found, "not_null_customers_id", "test") == ["test-of-snapshot"]
+    assert item(found, "customers", "snapshot").verdict == "changed"
+    assert path not in found.files

@@ -13,7 +13,7 @@ from mvbuild.dbt.settings import KNOWN, fate
 from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
 from mvbuild.dbt.versions import declared_in
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.project.folders import layer_of, read_folders
+from mvbuild.project.folders import FolderLayers, Folders, layer_of, read_folders
 from mvbuild.project.folders import setting_of as setting_of_node
 from mvbuild.project.key_types import Block
 from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_FRESHNESS, SOURCE_TABLE, VERSION
@@ -39,12 +39,15 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
     project, report = work.project, list[Diagnostic]()
     for kind, found in (("model", work.models), ("seed", work.seeds)):
         known = {(*f.found.folders, f.stem) for f in project.files[kind]} | set(project.folders[kind])
+        known |= {path for thing in found.values() if isinstance(thing, ModelImport) for path in _paths_of_version(thing)}
         node = get(project.tree, f"{kind}s")
         rendered = project.rendered(node) if node else None
         folders = read_folders(rendered, project=project.name, known=known, settings=KNOWN, report=report)
         for thing in found.values():
             file = thing.template.file if isinstance(thing, ModelImport) else thing.file
             thing.layers += folders.of(file.found.folders, file.stem)
+            if isinstance(thing, ModelImport):
+                _require_no_own_folder(thing, folders)
     for yaml in project.yamls:
         for section, things in (("models", work.models), ("seeds", work.seeds)):
             for node in items_of(yaml.tree, section):
@@ -56,6 +59,23 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
                     if (model := work.models.get(one.version.name.lower())) is not None:
                         model.layers += (*_layers(project, node, _AT_THE_TOP), *_layers(project, one.item, ("access",)))
     return report
+
+
+def _paths_of_version(model: ModelImport) -> tuple[Folders, ...]:
+    """In the project file of dbt, the model is a folder, and each version is below it."""
+    if model.version is None:
+        return ()
+    of_model = (*model.template.file.found.folders, model.version.model)
+    return of_model, (*of_model, f"v{model.version.v}")
+
+
+def _require_no_own_folder(model: ModelImport, folders: FolderLayers) -> None:
+    for path in _paths_of_version(model):
+        for setting in (setting for layer in folders.layers.get(path, ()) for setting in layer.values()):
+            message = f"'{'/'.join(path)}' in the project file configures versions, which mvbuild configures by file"
+            model.item.add(
+                "folder-config", message, setting.key or setting.span, help="Write it under `config:` of the model or the version."
+            )
 
 
 def _layers(project: DbtProject, node: Node, at_the_top: tuple[str, ...]) -> list[Layer]:

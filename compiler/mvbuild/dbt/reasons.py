@@ -253,7 +253,7 @@ REASONS: Mapping[str, ReasonCode] = {
     ),
     "test-of-snapshot": _refused("A test in the YAML of a snapshot that becomes an MV.", "Write it in YAML for the model of that name."),
     "unknown-test": _refused("A test that mvbuild does not have and the project does not define.", "Write a SQL test in tests/."),
-    "folder-config": _refused("Folder configuration of tests or sources that affects results.", "Write it at each test or source."),
+    "folder-config": _refused("Folder configuration of tests, sources or versions that affects results.", "Write it at each of them."),
     "selector": _refused("YAML selectors.", "Pass the selection to --select."),
     "seed-type-unsure": _refused(
         "A seed has values whose type dbt infers by its own rules (currencies, percents, thousands).", "Declare `column_types`."

@@ -134,3 +134,12 @@ def test_a_python_version(tmp_path: Path) -> None:
     found = taken(tmp_path, files)
     assert codes(found, "reader") == ["reads-refused"]
     assert yaml.safe_load(text(found, "models/dim.yml"))["models"][0]["versions"] == [{"v": 2}]
+
+
+@pytest.mark.parametrize("settings", ["+materialized: view", "v1: {+materialized: view}"])
+def test_settings_of_versions_in_the_project_file_are_not_lost(tmp_path: Path, settings: str) -> None:
+    """dbt takes the model for a folder there, and its versions for files."""
+    project = f"name: shop\nprofile: shop\nmodels: {{+materialized: table, shop: {{dim: {{{settings}}}}}}}\n"
+    found = taken(tmp_path, {**FILES, "dbt_project.yml": project})
+    assert codes(found, "dim.v1") == ["folder-config"]
+    assert item(found, "dim.v2").verdict == ("unchanged" if settings.startswith("v1") else "refused")

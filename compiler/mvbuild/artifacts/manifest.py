@@ -319,6 +319,7 @@ def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str
     generic = test.test if isinstance(test.test, DataTest) else None
     project = graph.project.name
     file = test.test.span.file.path if isinstance(test.test, DataTest) else test.test.file.path
+    mine = {"fingerprint": test_body(test), "settings": settings_of_test(test), "reads": list(test.reads)}
     found = {
         "unique_id": test.id,
         "name": test.name,
@@ -341,11 +342,11 @@ def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str
             "materialized": "test",
             "severity": test.severity,
             **_counting(test.counting, generic),
-            "tags": [],
-            "meta": {"mvbuild": {"fingerprint": test_body(test), "settings": settings_of_test(test), "reads": list(test.reads)}},
+            "tags": list(test.tags),
+            "meta": {**test.meta, "mvbuild": mine},
         },
-        "tags": [],
-        "meta": {},
+        "tags": list(test.tags),
+        "meta": dict(test.meta),
         "depends_on": {"macros": [], "nodes": _reads(test, names)},
         **_references(graph, test.reads[::-1] if generic else test.reads),
         "created_at": 0,

@@ -140,6 +140,14 @@ class TestNode:
     def counting(self) -> Counting:
         return self.test.counting
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.test.tags
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        return self.test.meta
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposureNode:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.counting import DEFAULT, Counting
@@ -102,3 +103,5 @@ class ParsedTest:
     query: Query
     counting: Counting = DEFAULT
     group: str | None = None
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.diagnostics.causes import without_unset
@@ -20,6 +20,7 @@ from mvbuild.project.counting import SETTINGS as COUNTING
 from mvbuild.project.counting import Counting, counting_of, problem_of
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, SourceTable
 from mvbuild.project.setting import Layer, Setting
+from mvbuild.project.setting_values import Unfit, mapping, texts
 from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
@@ -27,7 +28,9 @@ from mvbuild.workers import Workers
 _WORD = r"(?:`[^`]+`|\w+)"
 _DOTTED = re.compile(rf"{_WORD}(?:\s*\.\s*{_WORD})*")
 _UNRESOLVED = ("unresolved-ref", "unresolved-source")
-_TEST_SETTINGS = ("enabled", "severity", "group", *COUNTING)
+_LABELS: Mapping[str, Callable[[str, Setting], Any]] = {"tags": texts, "meta": mapping}
+_TEST_SETTINGS = ("enabled", "severity", "group", *_LABELS, *COUNTING)
+_INSTEAD = {"where": "A SQL test has a query of its own: put the condition into it."}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +183,8 @@ def _is_disabled(layers: Iterable[Layer]) -> bool:
 
 def _test(file: SourceFile, found: ParsedFile) -> _Outcome:
     settings = {key: setting for layer in found.layers for key, setting in layer.items()}
-    problems = without_unset(_test_problems(settings), found.rendering)
+    labels, wrong = _labels(settings)
+    problems = without_unset((*_test_problems(settings), *wrong), found.rendering)
     if "enabled" in settings and settings["enabled"].value is False:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     query = found.query
@@ -189,16 +193,27 @@ def _test(file: SourceFile, found: ParsedFile) -> _Outcome:
     severity: Literal["error", "warn"] = "warn" if is_warning else "error"
     counting = Counting() if problems else counting_of({key: setting.value for key, setting in settings.items()})
     group = str(settings["group"].value) if "group" in settings else None
-    parsed = ParsedTest(name=name, file=file, severity=severity, query=query, counting=counting, group=group) if query else None
+    parsed = ParsedTest(name=name, file=file, severity=severity, query=query, counting=counting, group=group, **labels) if query else None
     return _Outcome(parsed=parsed, diagnostics=(*found.rendering, *problems, *found.sql))
+
+
+def _labels(settings: Mapping[str, Setting]) -> tuple[Mapping[str, Any], tuple[Diagnostic, ...]]:
+    """`tags` and `meta`, and what is wrong with them."""
+    found: dict[str, Any] = {}
+    wrong: list[Diagnostic] = []
+    for key in _LABELS.keys() & settings.keys():
+        try:
+            found[key] = _LABELS[key](key, settings[key])
+        except Unfit as exc:
+            wrong.append(exc.diagnostic)
+    return found, tuple(wrong)
 
 
 def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
     for key, setting in settings.items():
         if key not in _TEST_SETTINGS:
-            yield error(
-                "unknown-key", f"Unknown setting '{key}' in a SQL test", setting.key or setting.span, help=did_you_mean(key, _TEST_SETTINGS)
-            )
+            help = _INSTEAD.get(key) or did_you_mean(key, _TEST_SETTINGS)
+            yield error("unknown-key", f"Unknown setting '{key}' in a SQL test", setting.key or setting.span, help=help)
         elif key == "enabled" and not isinstance(setting.value, bool):
             yield error("wrong-type", "'enabled' must be true or false", setting.span)
         elif key == "group" and not isinstance(setting.value, str):

@@ -19,7 +19,7 @@ from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNod
 from mvbuild.source import Span
 
 _LONGEST = 64
-_RENDERED = ("severity", "enabled", *SETTINGS)
+_RENDERED = ("severity", "enabled", "tags", "meta", *SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,8 @@ def _test(kind: str, span: Span, node: MapNode | None, tested: Tested, column: s
         where=config.get("where"),
         name=given.get("name") or _name(kind, tested, column, arguments),
         counting=counting_of(config),
+        tags=_tags(config.get("tags")),
+        meta=config.get("meta") or {},
         span=span,
         places={key: _place(node, key, span) for key in arguments},
     )
@@ -167,6 +169,10 @@ def _problems(
     if column is None:
         help = "Move the test to the column, or name the column: `column_name: id`."
         yield error("missing-key", f"The test '{kind}' needs a column", span, help=help)
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(tag) for tag in (value if isinstance(value, list) else [value] if value else [])))
 
 
 def _are_constants(values: Any) -> bool:

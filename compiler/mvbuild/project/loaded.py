@@ -41,6 +41,8 @@ class DataTest:
     name: str
     span: Span
     counting: Counting = DEFAULT
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where the values of its arguments are."""
 

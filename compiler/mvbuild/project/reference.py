@@ -120,7 +120,8 @@ to its arguments. [Data tests](data-tests.md) shows how to write kinds of tests 
 
 
 _OF_TESTS = """Every test also accepts these, beside its arguments or below `config:`. `arguments` can hold its arguments;
-a test of a table names its column with `column_name`.
+a test of a table names its column with `column_name`. A SQL test takes them in `{{ config(...) }}`, except `where`: put the condition into
+its query.
 """
 
 

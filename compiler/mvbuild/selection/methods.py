@@ -170,15 +170,17 @@ def _package(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: AR
 
 
 def _tag(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
-    return {id for id, node in graph.nodes.items() if any(fnmatchcase(tag, value) for tag in _tags(node))}
+    return {i.id for i in items(graph) if any(fnmatchcase(tag, value) for tag in tags_of(i))}
 
 
-def _tags(node: Node) -> tuple[str, ...]:
-    if isinstance(node, ModelNode):
-        return node.model.config.tags
-    if isinstance(node, SeedNode):
-        return node.seed.config.tags
-    return node.source.tags if node.source else ()
+def tags_of(item: Item) -> tuple[str, ...]:
+    if isinstance(item, ModelNode):
+        return item.model.config.tags
+    if isinstance(item, SeedNode):
+        return item.seed.config.tags
+    if isinstance(item, TestNode):
+        return item.tags
+    return item.source.tags if item.source else ()
 
 
 def _group(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
@@ -272,7 +274,7 @@ def _config(graph: Graph, path: str, value: str) -> set[NodeId]:
 
 def _settings(item: Item, name: str) -> Mapping[str, Any]:
     if isinstance(item, TestNode):
-        return {"severity": item.severity, "enabled": True, "materialized": "test"}
+        return {"severity": item.severity, "enabled": True, "materialized": "test", "tags": item.tags, "meta": item.meta}
     if isinstance(item, TableNode | ViewNode):
         return _of_source(item.source)
     config = item.model.config if isinstance(item, ModelNode) else item.seed.config

@@ -15,7 +15,7 @@ from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
 from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, union_of
 from mvbuild.selection.known import Judge, Known
-from mvbuild.selection.methods import find, items, kind_of, name_of
+from mvbuild.selection.methods import find, items, kind_of, name_of, tags_of
 from mvbuild.selection.selectors_file import Selector, read_selectors
 
 Selected = tuple[frozenset[NodeId], tuple[Diagnostic, ...]]
@@ -168,5 +168,4 @@ def _selectable(graph: Graph) -> Iterator[str]:
             yield f"source:{item.source.source}.{item.source.name}"
         if isinstance(item, ModelNode | SeedNode):
             yield item.identifier.dotted
-            config = item.model.config if isinstance(item, ModelNode) else item.seed.config
-            yield from (f"tag:{tag}" for tag in config.tags)
+        yield from (f"tag:{tag}" for tag in tags_of(item))

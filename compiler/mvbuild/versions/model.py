@@ -228,14 +228,15 @@ def _test(test: TestNode) -> NodeVersion:
 
 
 def settings_of_test(test: TestNode) -> dict[str, Any]:
-    """Severity, and how failures are counted where that is not the default."""
+    """Severity, and what is not the default: how failures are counted, tags and meta."""
     counting, default = test.counting, DEFAULT
     named = {
         name: value
         for name in ("error_if", "warn_if", "fail_calc", "limit")
         if (value := getattr(counting, name)) != getattr(default, name)
     }
-    return {"severity": test.severity, **named}
+    labels = {"tags": list(test.tags), "meta": _plain(test.meta)}
+    return {"severity": test.severity, **named, **{key: value for key, value in labels.items() if value}}
 
 
 def test_body(test: TestNode) -> str:

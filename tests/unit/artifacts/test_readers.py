@@ -144,3 +144,16 @@ def test_what_the_catalog_does_not_have_has_no_entry(parser: Any, tmp_path: Path
     content = catalog(shop(tmp_path).world(), version="1.0", generated_at="", invocation_id="x")
     assert content["nodes"] == {}
     assert len(parser.parse_catalog_v1(content).sources) == 2
+
+
+def test_tags_and_meta_of_tests_are_in_the_manifest(tmp_path: Path, parser: Any) -> None:
+    files = FILES | {"tests/no_negative.sql": "{{ config(tags='signs', meta={'owner': 'ann'}) }} SELECT * FROM {{ ref('b') }} WHERE id < 0"}
+    found = manifest(compiled(tmp_path, files), version="1.0", generated_at="2026-11-23T00:00:00.000000Z", invocation_id="x")
+    ((id, test),) = ((id, node) for id, node in found["nodes"].items() if node["name"] == "no_negative")
+    assert (test["tags"], test["meta"], test["config"]["tags"], test["config"]["meta"]["owner"]) == (
+        ["signs"],
+        {"owner": "ann"},
+        ["signs"],
+        "ann",
+    )
+    assert parser.parse_manifest_v12(found).nodes[id].tags == ["signs"]

@@ -818,3 +818,9 @@ def test_the_added_test_of_several_keys(tmp_path: Path) -> None:
     found = taken(tmp_path, {"models/m.sql": f"{config}select id, day from {{{{ source('raw', 'events') }}}}"})
     messages = [r.message for r in item(found, "m").reasons if r.code == "unique-key-tested"]
     assert messages == ["mvbuild adds a test that the combination of id and day is unique"]
+
+
+def test_a_sql_test_keeps_its_tags_and_meta(tmp_path: Path) -> None:
+    sql = "{{ config(tags=['daily'], meta={'owner': 'ann'}) }}\nselect * from {{ ref('ok') }} where a < 0\n"
+    found = taken(tmp_path, {"models/ok.sql": "select 1 as a", "tests/positive.sql": sql})
+    assert (item(found, "positive", "test").verdict, text(found, "tests/positive.sql")) == ("unchanged", sql)

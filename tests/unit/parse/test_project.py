@@ -29,6 +29,30 @@ def test_models_and_tests():
     assert (test.name, test.severity, test.query.reads[0].parts) == ("none_negative", "warn", ("b",))
 
 
+@pytest.mark.parametrize("tags", ["'daily'", "['daily', 'daily']"])
+def test_a_test_has_tags_and_meta(tags: str) -> None:
+    sql = f"{{{{ config(tags={tags}, meta={{'owner': 'ann'}}) }}}} select * from {{{{ ref('a') }}}}"
+    (test,) = parse_project(project({"a": "select 1 as x"}, tests={"t": sql}), env={}, workers=Workers(1)).tests
+    assert (test.tags, test.meta) == (("daily",), {"owner": "ann"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "message", "help"),
+    [
+        ("tags=1", "'tags' must be a string or a list of strings", "Change the value"),
+        ("meta='ann'", "'meta' must be a mapping", "Change the value"),
+        ("where='x > 0'", "Unknown setting 'where' in a SQL test", "A SQL test has a query of its own: put the condition into it."),
+    ],
+)
+def test_wrong_settings_of_a_test(setting: str, message: str, help: str) -> None:
+    tests = {"t": f"{{{{ config({setting}) }}}} select * from {{{{ ref('a') }}}}"}
+    with pytest.raises(ProjectError) as raised:
+        parse_project(project({"a": "select 1 as x"}, tests=tests), env={}, workers=Workers(1))
+    (found,) = raised.value.diagnostics
+    assert found.message == message
+    assert found.help.startswith(help)
+
+
 def test_all_files_are_reported_at_once():
     with pytest.raises(ProjectError) as raised:
         parse_project(

@@ -19,8 +19,8 @@ FILES = {
     "models/staging/stg_b.sql": "{{ config(meta={'pii': true, 'team': {'name': 'ops'}}) }} SELECT * FROM {{ ref('s') }}",
     "models/marts/core/m.sql": "{{ config(partition_by=['month(d)', 'k'], freshness={'max_staleness': '30m'}) }} SELECT * FROM {{ ref('stg_a') }}, {{ ref('stg_b') }}",
     "models/marts/n.sql": "{{ config(refresh_policy='full', alias='total') }} SELECT * FROM {{ ref('m') }}",
-    "models/marts/n.yml": "models:\n  - name: n\n    columns: [{name: id, data_tests: [not_null, {unique: {severity: warn}}]}]\n",
-    "tests/positive.sql": "SELECT * FROM {{ ref('m') }} WHERE id < 0",
+    "models/marts/n.yml": "models:\n  - name: n\n    columns: [{name: id, data_tests: [not_null, {unique: {severity: warn, tags: [keys, daily], meta: {owner: ann}}}]}]\n",
+    "tests/positive.sql": "{{ config(tags='signs', meta={'owner': 'bob'}) }} SELECT * FROM {{ ref('m') }} WHERE id < 0",
 }
 
 
@@ -127,6 +127,11 @@ def test_models_and_seeds(graph: Graph, words: str, expected: str) -> None:
         ("source:raw", "raw.orders raw.people"),
         ("resource_type:source", "raw.orders raw.people"),
         ("path:tests", "positive"),
+        ("tag:signs", "positive"),
+        ("tag:keys", "unique_n_id"),
+        ("tag:daily,resource_type:test", "unique_n_id"),
+        ("config.tags:signs", "positive"),
+        ("config.meta.owner:*", "positive unique_n_id"),
     ],
 )
 def test_tests_and_sources(graph: Graph, words: str, expected: str) -> None:

@@ -103,12 +103,12 @@ def selection_options(command: F) -> F:
         exclude_resource_type: tuple[str, ...],
         **kwargs: Any,
     ) -> Any:
-        if selector and (select or exclude):
+        if selector is not None and (select or exclude):
             raise click.UsageError(
                 "--selector is a complete selection: use `--select selector:NAME` to combine it with others or with --exclude"
             )
         click.get_current_context().meta[_TYPES] = _types(resource_type, exclude_resource_type)
-        return command(select=(f"selector:{selector}",) if selector else select, exclude=exclude, **kwargs)
+        return command(select=(f"selector:{selector}",) if selector is not None else select, exclude=exclude, **kwargs)
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
     wrapped.__click_params__ = list(getattr(command, "__click_params__", ()))  # type: ignore[attr-defined]

@@ -143,8 +143,8 @@ def _paths(path: str, properties: Properties) -> tuple[str, ...]:
 
 def _path(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
     """The file itself, or any folder around it; `*` stays within a level and `**` does not, as for files on disk."""
-    wanted = PurePosixPath(value.removeprefix("./").rstrip("/")).parts
-    return {i.id for i in items(graph) if any(_is_below(path, wanted) for path in paths_of(i))}
+    wanted = PurePosixPath(value.removeprefix("./")).parts
+    return set() if not value else {i.id for i in items(graph) if any(_is_below(path, wanted) for path in paths_of(i))}
 
 
 def _is_below(path: str, wanted: Sequence[str]) -> bool:

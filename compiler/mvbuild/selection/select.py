@@ -13,16 +13,22 @@ from dataclasses import dataclass, field
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
-from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, union_of
+from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, terms_of, union_of
 from mvbuild.selection.known import Judge, Known
 from mvbuild.selection.methods import find, items, kind_of, name_of, tags_of
 from mvbuild.selection.selectors_file import Selector, read_selectors
 
+_BLANK = warning(
+    "unknown-selector",
+    "The selection is empty: it selects nothing",
+    help="A variable in it may be empty. Leave out --select to select everything.",
+)
 Selected = tuple[frozenset[NodeId], tuple[Diagnostic, ...]]
 
 
 def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
-    """Node ids of models and seeds, and warnings for terms that match nothing. Without `include`: everything, or the default selector.
+    """Node ids of models and seeds, and warnings for terms that match nothing. Without `include`: everything, or the default selector; a
+    blank one selects nothing.
 
     `judge` returns the freshness of MVs, if the catalog was read.
     """
@@ -34,15 +40,18 @@ def select_all(
     graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None, *, units: bool = False
 ) -> Selected:
     """Like `select`, with sources and data tests; with `units`, also unit tests and exposures."""
+    include = terms_of(include)
     words, without = union_of(include), union_of(exclude)
     selection = _Selection(graph=graph, known=Known(judge), units=_models_of_units(graph) if units else {}, exposures=units)
-    default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
-    everything = not words.parts and default is None
+    default = None if include or without.parts else next((s for s in selection.selectors.values() if s.default), None)
+    everything = not include and default is None
     if everything:
         chosen = {*(i.id for i in items(graph)), *selection.units, *(one.id for one in (exposures_of(graph) if units else ()))}
     else:
         chosen = selection.of(default.definition if default else words)
         chosen |= selection.further_tests(chosen)
+    if include and not words.parts:
+        selection.warnings.append(_BLANK)
     if without.parts:
         chosen -= selection.of(without)
     if types := graph.reading.resource_types:

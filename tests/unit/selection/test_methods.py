@@ -103,6 +103,13 @@ def names(ids: frozenset[str], graph: Graph) -> str:
         ("+n,tag:daily", "stg_a"),
         ("+n,tag:daily m", "m stg_a"),
         ("stg_a,stg_b", ""),
+        ("", ""),
+        (" ", ""),
+        ("path:", ""),
+        ("path:/", ""),
+        ("/", ""),
+        ("path:.", "m n s stg_a stg_b"),
+        ("./", "m n s stg_a stg_b"),
         ("1+test_name:not_null", "n"),
         ("2+test_type:singular,resource_type:model", "m stg_a stg_b"),
     ],
@@ -189,6 +196,24 @@ def test_all_that_is_wrong_is_told_at_once(graph: Graph) -> None:
     with pytest.raises(ProjectError) as caught:
         select(graph, ["++a", "b", "@c+"], [])
     assert len(caught.value.diagnostics) == 2
+
+
+@pytest.mark.parametrize("include", ["", [""], [" ", ""]])
+def test_an_empty_selection_warns(graph: Graph, include: str | list[str]) -> None:
+    chosen, (warning,) = select_all(graph, include, [])
+    assert not chosen
+    assert (warning.code, warning.message) == ("unknown-selector", "The selection is empty: it selects nothing")
+    assert "Leave out --select to select everything" in warning.help
+
+
+def test_an_empty_word_beside_others_is_ignored(graph: Graph) -> None:
+    assert names(select(graph, ["", "m"], [""])[0], graph) == "m"
+    assert select(graph, [], [""]) == select(graph, [], [])
+
+
+def test_an_empty_path_warns(graph: Graph) -> None:
+    _, (warning,) = select(graph, ["path:"], [])
+    assert warning.message == "'path:' selects nothing"
 
 
 def test_what_selects_nothing_is_told_with_the_nearest_name(graph: Graph) -> None:

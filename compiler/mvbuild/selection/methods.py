@@ -91,9 +91,18 @@ def name_of(item: Item) -> str:
 
 
 def _fqn(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
-    """The name, with or without folders and the project before it, a folder, or the name in the catalog."""
+    """The name, with or without folders and the project before it, a folder, or the name in the catalog. With wildcards, names in the
+    catalog count only if nothing else matches, so that `marts.*` is always the folder if there is one."""
     parts = value.split(".")
-    return {i.id for i in items(graph) if _is_named(i, value, parts)}
+    found = {i.id for i in items(graph) if _is_named(i, value, parts)}
+    return found or ({i.id for i in items(graph) if _is_in_catalog(i, parts)} if len(parts) > 1 and _WILD & set(value) else found)
+
+
+def _is_in_catalog(item: Item, parts: Sequence[str]) -> bool:
+    if not isinstance(item, ModelNode | SeedNode):
+        return False
+    catalog, *name = item.identifier.parts
+    return _leads(parts, name) or _leads(parts, [catalog, *name])
 
 
 def _is_named(item: Item, value: str, parts: Sequence[str]) -> bool:

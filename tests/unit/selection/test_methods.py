@@ -49,6 +49,15 @@ def names(ids: frozenset[str], graph: Graph) -> str:
         ("stg_?", "stg_a stg_b"),
         ("fqn:m", "m"),
         ("mart.total", "n"),
+        ("mart.*", "m n"),
+        ("+mart.*", "m n s stg_a stg_b"),
+        ("mart.tot*", "n"),
+        ("lake.mart.*", "m n"),
+        ("lake.ma?t.total", "n"),
+        ("lake.*", "m n s stg_a stg_b"),
+        ("mart.x*", ""),
+        ("mar?", ""),
+        ("marts.*", "m n"),
         ("M", ""),
         ("path:models/marts", "m n"),
         ("path:models/marts/", "m n"),
@@ -143,6 +152,15 @@ def test_models_and_seeds(graph: Graph, words: str, expected: str) -> None:
 )
 def test_tests_and_sources(graph: Graph, words: str, expected: str) -> None:
     assert names(select_all(graph, [words], [])[0], graph) == expected
+
+
+def test_a_folder_comes_before_a_namespace_of_its_name(tmp_path: Path) -> None:
+    """`both` is a folder, and the namespace of a model elsewhere."""
+    files = {"models/both/a.sql": "SELECT 1 AS x", "models/b.sql": "{{ config(namespace='both') }} SELECT 1 AS x"}
+    graph = compiled(tmp_path, {"mvbuild.yml": "name: shop\n", **files})
+    assert names(select(graph, ["both.*"], [])[0], graph) == "a"
+    assert names(select(graph, ["both.b"], [])[0], graph) == "b"
+    assert names(select(graph, ["lake.both.*"], [])[0], graph) == "b"
 
 
 def test_a_single_text_is_a_selection(graph: Graph) -> None:

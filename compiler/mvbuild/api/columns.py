@@ -76,7 +76,7 @@ def lock(project: Project = ".", *, write: bool = True) -> Locked:
         try:
             lock_path(graph).write_text(to_text(now), encoding="utf-8", newline="\n")
         except OSError as exc:
-            raise ProjectError([error("unwritable-target", f"Cannot write {lock_path(graph)}: {exc.strerror or exc}")]) from exc
+            raise ProjectError([error("unwritable-file", f"Cannot write to {lock_path(graph)}: {exc.strerror or exc}")]) from exc
     warnings = tuple(replace(d, severity="warning") for d in missing_tables(missing, world.graph))
     changes = tuple(differences(before, now)) if before is not None else ()
     return Locked(tables=len(now), differences=changes, is_new=before is None, warnings=warnings)

@@ -65,7 +65,7 @@ def command(directory: str, name: str | None, catalog_view: str, template: str) 
             written, kept = _copy(sources, root, replaced)
         written += write_all(root / ".schemas")
     except OSError as exc:
-        return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
+        return report([error("unwritable-file", f"Cannot write to {root}: {exc.strerror or exc}")])
     for path in kept:
         say(f"kept the existing {path}")
     if catalog_view == "definition":

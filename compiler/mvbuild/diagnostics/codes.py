@@ -209,6 +209,7 @@ CODES: dict[str, Code] = {
     "nothing-imported": Code("No file of another tool's project could be imported.", "Fix the problems that the scorecard reports."),
     "file-exists": Code("Files that would be written already exist.", "Choose another directory, or overwrite them with --force."),
     "unwritable-target": Code("The target directory is not writable.", "Check its permissions, or choose another with --target-path."),
+    "unwritable-file": Code("A file of the project cannot be written.", "Check the permissions of the file and of its directory."),
     "command-line": Code("The command line is invalid.", "See `mvbuild --help`."),
     "internal": Code("mvbuild failed with an internal error.", "Please report it, and attach the file that the message names."),
 }

@@ -91,7 +91,7 @@ def _apply(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[
         new = recompile()
         kept = len(new.problems) <= len(graph.problems) and _is_same(graph, new, set(before))
     except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {exc.filename}: {exc.strerror or exc}")]) from exc
+        raise ProjectError([error("unwritable-file", f"Cannot write to {exc.filename}: {exc.strerror or exc}")]) from exc
     except ProjectError:
         return None
     finally:
@@ -242,5 +242,8 @@ def _write(path: Path, content: bytes) -> None:
         scratch.write_bytes(content)
         scratch.chmod(target.stat().st_mode & 0o7777)
         scratch.replace(target)
+    except OSError as exc:
+        # The user knows nothing of the other name.
+        raise OSError(exc.errno, exc.strerror, str(path)) from exc
     finally:
         scratch.unlink(missing_ok=True)

@@ -190,4 +190,4 @@ def _replace(root: Path, new: Path, lock: str | None) -> None:
         shutil.copytree(new, root / FOLDER)
         (root / LOCK).write_text(lock, encoding="utf-8")
     except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")]) from exc
+        raise ProjectError([error("unwritable-file", f"Cannot write to {root}: {exc.strerror or exc}")]) from exc

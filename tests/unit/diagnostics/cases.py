@@ -343,7 +343,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("tests-failed", "failure-not-recorded"), "unit/serve/test_failed_tests.py"),
     "not-incremental": "unit/plan/test_strictness.py",
     "unverifiable": "unit/cli/test_verify.py",
-    "lock-out-of-date": "unit/lineage/test_lock.py",
+    **dict.fromkeys(("lock-out-of-date", "unwritable-file"), "unit/lineage/test_lock.py"),
     "bad-ref": "unit/selection/test_state.py",
     **dict.fromkeys(("file-exists", "nothing-imported"), "unit/dbt/test_writing.py"),
     "internal": "unit/cli/test_terminal.py",

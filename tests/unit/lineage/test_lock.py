@@ -186,6 +186,20 @@ def test_compile_checks_contracts_without_a_lock(tmp_path: Path) -> None:
     assert "models/m.sql:1:40" in output
 
 
+def test_a_lock_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_project(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": "SELECT id FROM raw.orders\n"})
+    api.catalog_of(api.compile(tmp_path)).ensure_namespace(("raw",))
+
+    def refuse(path: Path, *_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    result = CliRunner().invoke(group, ["lock", "--project-dir", str(tmp_path)], standalone_mode=False)
+    assert result.return_value == 2
+    assert f"error[unwritable-file]: Cannot write to {tmp_path / 'schemas.lock'}: Permission denied" in result.output
+    assert "target" not in result.output
+
+
 def test_lock_and_check(tmp_path: Path) -> None:
     write_project(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": "SELECT id FROM raw.orders\n"})
     catalog = api.catalog_of(api.compile(tmp_path))

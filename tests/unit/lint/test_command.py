@@ -92,6 +92,17 @@ def test_fix(tmp_path: Path) -> None:
     assert (tmp_path / "models/m.sql").read_text() == "select id, name, country\nfrom {{ ref('customers') }}\n"
 
 
+def test_fix_of_a_file_in_a_directory_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, content: bytes) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    result = lint(tmp_path, {"models/m.sql": STAR}, "--fix")
+    assert result.return_value == 2
+    assert f"error[unwritable-file]: Cannot write to {tmp_path / 'models/m.sql'}: Permission denied\n" in result.stderr
+    assert "help: Check the permissions of the file and of its directory." in result.stderr
+
+
 def test_fix_of_a_selection_leaves_the_others(tmp_path: Path) -> None:
     lint(tmp_path, {"models/a.sql": STAR, "models/b.sql": STAR}, "--fix", "--select", "a")
     assert (tmp_path / "models/b.sql").read_text() == STAR

@@ -170,7 +170,14 @@ def write_artifact(graph: Graph, name: str, content: Mapping[str, Any]) -> None:
     try:
         write_json(path / name, content)
     except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
+        raise _unwritable(path, exc) from exc
+
+
+def _unwritable(path: Path, exc: OSError) -> ProjectError:
+    if not path.is_symlink() or path.exists():
+        return ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")])
+    message = f"Cannot write to {path}: it is a link to {path.readlink()}, which does not exist"
+    return ProjectError([error("unwritable-target", message, help="Create that directory, or remove the link with `mvbuild clean`.")])
 
 
 def _read_with(graph: Graph) -> dict[str, Any]:
@@ -226,7 +233,7 @@ def write_artifacts(
 
             write_json(path / "catalog.json", catalog(world, version=__version__, generated_at=now, invocation_id=invocation))
     except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
+        raise _unwritable(path, exc) from exc
     return has_units
 
 
@@ -246,4 +253,4 @@ def write_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, An
         )
         remember_results(graph, write_text(results, lines))
     except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {results.parent}: {exc.strerror or exc}")]) from exc
+        raise _unwritable(results.parent, exc) from exc

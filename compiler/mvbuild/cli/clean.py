@@ -20,11 +20,17 @@ def command(options: Options) -> int:
     from mvbuild.project.load import load_project
 
     project = load_project(options.project_dir, target=options.target, vars=options.vars, env=os.environ, target_path=options.target_path)
-    path, root = project.target_path.resolve(), project.root.resolve()
+    link = project.target_path
+    path, root = link.resolve(), project.root.resolve()
     kept = [root, root / ".mvbuild", *(root / part for part in ("models", "seeds", "macros", "tests"))]
     if any(k == path or path in k.parents for k in kept) or (root / ".mvbuild") in path.parents:
         return report([error("bad-config", f"{path} contains files that mvbuild did not generate; nothing was deleted")])
     if path.is_dir():
         shutil.rmtree(path)
-        say(f"Deleted {path}.")
+        if link.is_symlink():
+            path.mkdir()  # so that the link still leads somewhere
+        say(f"{'Emptied' if link.is_symlink() else 'Deleted'} {path}.")
+    elif link.is_symlink():
+        say(f"Deleted {link}: it was a link to {link.readlink()}, which does not exist.")
+        link.unlink()
     return 0

@@ -31,7 +31,7 @@ _CHANGES = "mvbuild detects what changed."
 _PARTS = "Limit the rows of the target with a variable: `targets: {dev: {vars: {first_day: ...}}}`."
 
 _SELECTS = "This command selects nothing: `run`, `test`, `ls` and others do."
-_FILES = "What it writes is in target/."
+_FILES = "This command only prints text. If it writes files, they are below target/."
 
 INSTEAD: Mapping[str, str] = {
     "--profile": _TARGETS,

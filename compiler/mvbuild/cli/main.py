@@ -258,7 +258,8 @@ def _misuse(exc: click.ClickException) -> Diagnostic:
         options = [name for p in context.command.get_params(context) for name in p.opts if name.startswith("--")] if context else []
         # Without the dashes, which all of them have.
         near = did_you_mean(exc.option_name.lstrip("-"), [name.lstrip("-") for name in options])
-        help = INSTEAD.get(exc.option_name) or (near.replace("'", "'--", 1) if near.startswith("Did") else help)
+        short = "Write --output." if exc.option_name == "-o" and "--output" in options else ""
+        help = short or INSTEAD.get(exc.option_name) or (near.replace("'", "'--", 1) if near.startswith("Did") else help)
     elif context and "unexpected extra argument" in message and any(param.name == "select" for param in context.command.params):
         help = f"Choose nodes by name with --select: `{context.command_path} --select NAME`."
     return error("command-line", message.rstrip("."), help=help)

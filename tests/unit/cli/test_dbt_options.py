@@ -141,3 +141,18 @@ def test_a_query_on_the_command_line(root: Path, monkeypatch: pytest.MonkeyPatch
     outcome = call(inline.replace("'a'", "'nope'"), root, {}, monkeypatch, capsys)
     assert (outcome.exit, "Unknown model or seed 'nope'" in outcome.stderr) == (2, True)
     assert call("show", root, {}, monkeypatch, capsys).exit == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "help"),
+    [
+        ("maintain --output json", "This command only prints text. If it writes files, they are below target/."),
+        ("debug -o x", "This command only prints text. If it writes files, they are below target/."),
+        ("status -o json", "Write --output."),
+    ],
+)
+def test_output_of_a_command_that_has_none(
+    command: str, help: str, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = call(command, root, {}, monkeypatch, capsys)
+    assert (outcome.exit, outcome.stderr.splitlines()[-1]) == (2, f"  help: {help}")

@@ -167,16 +167,24 @@ def work_object(work: Cost | None) -> dict[str, int | float] | None:
 
 def seconds_text(choice: StrategyChoice) -> str:
     """`about 1.2s instead of 4.0s`, which a full refresh takes; empty if it is not known, or nothing is read."""
-    if choice.expected is None or choice.full is None:
-        return ""
-    return f"about {choice.expected.seconds:.1f}s" + (f" instead of {choice.full.seconds:.1f}s" if choice.is_incremental else "")
+    return f"about {_seconds(choice.expected, choice.full)}" if choice.expected and choice.full else ""
 
 
 def bytes_text(choice: StrategyChoice) -> str:
     """`1.2 MB instead of 340 MB`; empty if it is not known, or nothing is read."""
-    if choice.expected is None or choice.full is None:
-        return ""
-    return size(choice.expected.bytes) + (f" instead of {size(choice.full.bytes)}" if choice.is_incremental else "")
+    return _bytes(choice.expected, choice.full) if choice.expected and choice.full else ""
+
+
+def _seconds(expected: Cost, full: Cost) -> str:
+    return _instead_of(f"{expected.seconds:.1f}s", f"{full.seconds:.1f}s", is_less=expected.seconds < full.seconds)
+
+
+def _bytes(expected: Cost, full: Cost) -> str:
+    return _instead_of(size(expected.bytes), size(full.bytes), is_less=expected.bytes < full.bytes)
+
+
+def _instead_of(expected: str, full: str, *, is_less: bool) -> str:
+    return f"{expected} instead of {full}" if is_less and expected != full else expected
 
 
 def _totals(planned: Plan) -> tuple[Cost, Cost, bool]:
@@ -196,8 +204,7 @@ def _total_text(planned: Plan) -> str:
         return ""
     unknown = sum(s.action == "refresh" and (s.choice is None or s.choice.expected is None) for s in planned.steps)
     rest = f", and {unknown} refresh{'es' * (unknown != 1)} of unknown size" if unknown else ""
-    took = f"Takes about {expected.seconds:.1f}s instead of {full.seconds:.1f}s of processor time"
-    return f"{took}; reads and writes {size(expected.bytes)} instead of {size(full.bytes)}{rest}."
+    return f"Takes about {_seconds(expected, full)} of processor time; reads and writes {_bytes(expected, full)}{rest}."
 
 
 def _upstream(planned: Plan, step: Step) -> list[str]:

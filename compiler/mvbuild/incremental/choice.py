@@ -43,6 +43,7 @@ class StrategyChoice:
     code: str
     """The code of the reason for a full refresh; empty for an incremental one."""
     message: str
+    """Why it is full, nothing is to be done, or the strategy is chosen although it is not clearly cheaper."""
     span: Span | None = None
     considered: tuple[Considered, ...] = ()
     expected: Cost | None = None

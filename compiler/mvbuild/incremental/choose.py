@@ -221,9 +221,18 @@ class _Choosing:
             return self._choice_with(FULL, code, message, tuple(against), expected=full, full=full, span=span)
         rewrite, change, work = possible[chosen]
         listed = [*against, Considered(strategy=chosen, code="", message="", work=work)]
-        listed.append(Considered(strategy=FULL, code="dearer", message=f"{chosen} is cheaper", work=full))
+        why = "" if work.share_of(full) < CHEAPER else self._advantage(chosen)
+        listed.append(Considered(strategy=FULL, code="dearer", message=why or f"{chosen} is cheaper", work=full))
         listed.sort(key=lambda c: order.index(c.strategy))
-        return self._choice_with(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
+        return self._choice_with(chosen, "", why, tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
+
+    def _advantage(self, chosen: str) -> str:
+        """Why it is chosen although it is not clearly cheaper than a full refresh."""
+        if self.question.policy in ("incremental", "incremental_strict"):
+            return f"refresh_policy is {self.question.policy}"
+        if chosen in COMPLETE:
+            return "only the rows that differ are written, so that the MVs that read this one have little to do"
+        return "it reads auxiliary views"
 
     def _sizes_of(self, changes: Mapping[int, TableChange]) -> Sizes:
         held = StorageSize(table=self.storage)

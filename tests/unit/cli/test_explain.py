@@ -118,8 +118,8 @@ def test_what_changed(built: Shop) -> None:
     changed = "1 file with 2 rows (2 B) added, 1 file with 3 rows (3 B) removed"
     assert section(found, "Changes")[1:] == [f"    lake.raw.orders  snapshot S -> S: {changed}"]
     decided = section(found, "Next refresh")
-    took, read = r"about \d+\.\ds instead of \d+\.\ds of processor time", r"reads and writes \d+ kB instead of 1.0 MB, about [\d,]+ rows"
-    assert re.fullmatch(f"Next refresh: affected-keys; {took}; {read}", decided[0])
+    took, read = r"about \d+\.\ds of processor time", r"reads and writes \d+ kB instead of 1.0 MB, about [\d,]+ rows"
+    assert re.fullmatch(f"Next refresh: affected-keys: refresh_policy is incremental; {took}; {read}", decided[0])
     assert any(re.search(r"; \d+\.\ds \(\d+\.\ds for statements, \d+\.\ds for rows\), ", line) for line in decided)
     assert any(line.startswith("    yes  affected-keys  chosen by customer_id; ") for line in decided)
 
@@ -245,6 +245,15 @@ def test_a_plan_tells_why_it_is_full(built: Shop) -> None:
     (step,) = json.loads(call(built, "plan", "--output", "json").stdout)["steps"]
     assert step["reason"]["code"] == "not-cheaper"
     assert step["reason"]["message"].startswith(why)
+
+
+def test_a_plan_says_why_a_way_is_chosen_that_is_not_cheaper(built: Shop) -> None:
+    built.write({"models/top.sql": "SELECT customer_id FROM {{ ref('spending') }} ORDER BY total LIMIT 1\n"})
+    write(built, *range(3), size=10)
+    found = lines(built, "plan", "--select", "spending")
+    assert re.fullmatch(r"refresh \(full-diff, about \d\.\ds, \d+ B\)  lake.main.spending", found[0])
+    assert "    full-diff: only the rows that differ are written, so that the MVs that read this one have little to do" in found
+    assert re.fullmatch(r"Plan: 1 to refresh. Takes about \d\.\ds of processor time; reads and writes \d+ B.", found[-1])
 
 
 # --- run and history ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -58,8 +59,9 @@ def seed_problems(seeds: Iterable[Seed]) -> Iterator[Diagnostic]:
 
 
 def checksum(content: bytes, config: SeedConfig) -> str:
-    """SHA-256 of a seed's text together with its declared types and its delimiter. Git may write other line ends on another machine."""
-    content = content.replace(b"\r\n", b"\n")
+    """SHA-256 of a seed's text together with its declared types and its delimiter. Git may write other line ends on another machine, and an
+    editor a byte order mark."""
+    content = content.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n")
     types = sorted((name, _canonical(setting)) for name, setting in config.column_types.items())
     return sha256(content + repr((types, config.delimiter)).encode()).hexdigest()
 

@@ -158,6 +158,7 @@ def test_the_delimiter_and_the_checksum(tmp_path: Path) -> None:
     seed = seed_of(tmp_path, "a;b\n1;x,y\n", yaml)
     assert read(seed).columns == ((1,), ("x,y",))
     same = seed_of(tmp_path, "a;b\n1;x,y\n", yaml.replace("int", "integer"))
+    assert seed_of(tmp_path, "\ufeffa;b\n1;x,y\n", yaml).checksum == seed.checksum
     assert same.checksum == seed.checksum == seed_of(tmp_path, "a;b\r\n1;x,y\r\n", yaml).checksum
     assert len(seed.checksum) == 64
     others = {

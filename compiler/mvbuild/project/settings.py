@@ -23,6 +23,7 @@ TargetLag = timedelta | Literal["downstream"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 AuxiliaryViews = Literal["auto", "never", "always"]
 Access = Literal["private", "protected", "public"]
+ACCESSES: tuple[Access, ...] = ("private", "protected", "public")
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
 
 
@@ -138,7 +139,7 @@ _DELIVERED = "materialized_view is what you want: mvbuild finds the increments b
 _MATERIALIZED = read.OneOf(
     ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
-_ACCESS = read.OneOf(("private", "protected", "public"))
+_ACCESS = read.OneOf(ACCESSES)
 _AUXILIARY = read.OneOf(("auto", "never", "always"))
 _POLICY = read.OneOf(("auto", "incremental", "incremental_strict", "full"))
 FORMAT = read.OneOf(STORAGE_FORMATS)

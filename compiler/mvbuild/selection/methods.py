@@ -13,7 +13,7 @@ from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
 from mvbuild.project.loaded import DataTest, ModelVersion, Properties, SourceTable
 from mvbuild.project.model_versions import order
-from mvbuild.project.settings import ALIASES, KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS
+from mvbuild.project.settings import ACCESSES, ALIASES, KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS
 from mvbuild.selection.grammar import Criterion
 from mvbuild.selection.known import Known
 from mvbuild.versions.model import settings_of
@@ -211,6 +211,8 @@ def _age(version: ModelVersion | None) -> str:
 
 
 def _access(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+    if not _WILD & set(value) and value not in ACCESSES:
+        raise ProjectError([error("unknown-selector", f"Unknown access '{value}'", help=did_you_mean(value, ACCESSES))])
     return {node.id for node in graph.models if fnmatchcase(node.model.config.access, value)}
 
 

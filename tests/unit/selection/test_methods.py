@@ -190,6 +190,8 @@ def test_what_is_excluded_takes_its_tests_along(graph: Graph) -> None:
         ("config:view", "'config' needs the name of a setting", "Write it after a dot: `config.materialized:view`."),
         ("config.materialised:view", "Unknown setting 'materialised'", "Did you mean 'materialized'?"),
         ("resource_type:modle", "Unknown resource type 'modle'", "Did you mean 'model'?"),
+        ("access:publik", "Unknown access 'publik'", "Did you mean 'public'?"),
+        ("access:", "Unknown access ''", "Known names: private, protected, public."),
         ("test_type:generics", "Unknown test type 'generics'", "Did you mean 'generic'?"),
         ("source:a.b.c.d", "'source:a.b.c.d' has too many parts", "Write source:NAME, source:NAME.TABLE or source:PROJECT.NAME.TABLE."),
         (

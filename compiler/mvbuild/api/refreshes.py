@@ -170,9 +170,11 @@ def verify(
     from mvbuild.verify.verify import verify as verify_all
 
     if not (sample is None or 0 < sample <= 1):
-        raise ProjectError([error("command-line", "A sample must be above 0 and at most 1")])
+        raise ProjectError(
+            [error("command-line", "A sample must be above 0 and at most 1", help="0.01 is one in a hundred. See `mvbuild verify --help`.")]
+        )
     if not (float_tolerance is None or (math.isfinite(float_tolerance) and float_tolerance >= 0)):
-        raise ProjectError([error("command-line", "A tolerance must be a number, not below 0")])
+        raise ProjectError([error("command-line", "A tolerance must be a number, not below 0", help="See `mvbuild verify --help`.")])
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog, spark)

@@ -122,7 +122,7 @@ def _require_whole(graph: Graph, select: Sequence[str], exclude: Sequence[str]) 
     """What is pruned depends on the whole project."""
     for option, is_given in (("--select or --exclude", select or exclude), ("--branch", graph.project.branch is not None)):
         if is_given:
-            raise ProjectError([error("command-line", f"--prune cannot be combined with {option}")])
+            raise ProjectError([error("command-line", f"--prune cannot be combined with {option}", help="See `mvbuild run --help`.")])
 
 
 def _started(session: RunSession, planned: Plan) -> Plan:

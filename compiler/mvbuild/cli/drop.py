@@ -25,8 +25,6 @@ def command(options: Options, name: str, yes: bool) -> int:
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
 
-    if not yes and not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask for confirmation: pass --yes to drop without it")
     try:
         dropped = api.drop(options.graph(), name, confirm=lambda item: yes or _asked(item))
     except ProjectError as exc:
@@ -34,7 +32,7 @@ def command(options: Options, name: str, yes: bool) -> int:
         return 1 if all(d.code == "has-dependents" for d in exc.diagnostics) else 2
     if dropped is None:
         return 1
-    names = " and ".join(str(n) for n in dropped.names)
+    names = ", ".join(str(n) for n in dropped.names)
     click.echo(f"dropped {names} ({dropped.files} file{'s' * (dropped.files != 1)})")
     for one in dropped.unreadable:
         say(f"only the catalog entry of {one}: its metadata cannot be read, so its files are unknown and are kept")
@@ -42,7 +40,9 @@ def command(options: Options, name: str, yes: bool) -> int:
 
 
 def _asked(item: Removed) -> bool:
-    names = " and ".join(str(n) for n in item.names)
+    if not sys.stdin.isatty():
+        raise click.UsageError("There is no terminal to ask for confirmation: pass --yes to drop without it")
+    names = ", ".join(str(n) for n in item.names)
     if item.unreadable:
         return click.confirm(
             f"Drop {names}? The metadata of {item.unreadable[0].identifier} cannot be read, so its files are kept", err=True

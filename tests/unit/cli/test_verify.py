@@ -40,6 +40,7 @@ def project(tmp_path: Path) -> Path:
         (["daily", "--select", "daily"], "not both"),
         (["--seed", "1"], "--sample"),
         (["--sample", "0"], "above 0 and at most 1"),
+        (["--sample", "10"], "See `mvbuild verify --help`."),
         (["--sample", "nan"], "above 0 and at most 1"),
         (["--float-tolerance", "-1"], "not below 0"),
         (["--float-tolerance", "inf"], "not below 0"),

@@ -199,8 +199,11 @@ def vars_of(text: str | None) -> Mapping[str, Any]:
         value = yaml.safe_load(text)
     except yaml.YAMLError as exc:
         raise click.UsageError(f"--vars must be a YAML mapping like '{{key: value}}', not {text!r}") from exc
-    if not isinstance(value, dict) or not all(isinstance(k, str) for k in value):
+    if not isinstance(value, dict):
         raise click.UsageError(f"--vars must be a YAML mapping like '{{key: value}}', not {text!r}")
+    wrong = [key for key in value if not isinstance(key, str)]
+    if wrong:
+        raise click.UsageError(f"The keys of --vars must be names like 'key' in '{{key: value}}', not {wrong[0]!r}")
     return value
 
 

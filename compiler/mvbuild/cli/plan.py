@@ -30,6 +30,8 @@ _VERBS = {
     "reuse": "reuse",
     "blocked": "blocked",
 }
+_COUNTED = {"load": ("seed", "load"), "create": ("view", "create"), "replace": ("view", "replace"), "record": ("record", "update")}
+"""Action -> what is counted, where the count has a noun of its own, and what is done to it."""
 
 
 @click.command("plan", cls=ListCommand)
@@ -101,12 +103,22 @@ def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
     shown = [s for s in planned.steps if verbose or s.action != "reuse" or any(r.effect != "fresh" for r in s.reasons)]
     blocks = [*map(rename_text, planned.renames), *(_paragraph(planned, s) for s in shown)]
     blocks += [removed_text(item, prune=prune) for item in planned.removed]
-    counts = {verb: sum(s.action == action for s in planned.steps) for action, verb in _VERBS.items()}
-    total = ", ".join(f"{n} to {verb}" if verb != "blocked" else f"{n} blocked" for verb, n in counts.items() if n)
+    counts = {action: sum(s.action == action for s in planned.steps) for action in _VERBS}
+    total = ", ".join(_counted(action, n) for action, n in counts.items() if n)
     total = ", ".join(t for t in (f"{len(planned.renames)} to rename" if planned.renames else "", total) if t)
     total = "; ".join(t for t in (total, f"{len(planned.removed)} removed" if planned.removed else "") if t)
     work = _total_text(planned)
     return "\n\n".join([*blocks, f"Plan: {total or 'nothing selected'}.{f' {work}' if work else ''}"])
+
+
+def _counted(action: str, n: int) -> str:
+    """`4 views to create`, `1 to refresh`."""
+    if action == "blocked":
+        return f"{n} blocked"
+    if action not in _COUNTED:
+        return f"{n} to {_VERBS[action]}"
+    noun, verb = _COUNTED[action]
+    return f"{n} {noun}{'s' * (n != 1)} to {verb}"
 
 
 def plan_object(planned: Plan) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mvbuild.diagnostics import ProjectError, did_you_mean, error
+from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.indirect import indirect
@@ -68,6 +68,6 @@ def find_refresh(node: ModelNode, storage: TableState | None, refresh_id: int) -
     for past in known:
         if past.refresh_id == refresh_id:
             return past
-    listed = ", ".join(str(past.refresh_id) for past in known) or "none"
-    message = f"'{node.model.name}' has no refresh {refresh_id} in its history; it has: {listed}"
-    raise ProjectError([error("unknown-refresh", message, help=did_you_mean(str(refresh_id), [str(p.refresh_id) for p in known]))])
+    message = f"'{node.model.name}' has no refresh {refresh_id} in its history"
+    listed = ", ".join(str(past.refresh_id) for past in known)
+    raise ProjectError([error("unknown-refresh", message, help=f"Choose one that it has: {listed}." if listed else "")])

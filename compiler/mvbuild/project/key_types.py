@@ -98,8 +98,10 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
         return
     wrong = _misfit(node, key.kind)
     if wrong is not None:
-        help = "Put it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) else ""
-        yield error("wrong-type", f"'{entry.key}' must be {SAYS[key.kind]}", wrong.span, help=help)
+        empty = isinstance(wrong, ScalarNode) and isinstance(wrong.value, str) and not wrong.value.strip()
+        help = "Put it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) and not empty else ""
+        help = "If it comes from an environment variable, set the variable." if empty else help
+        yield error("wrong-type", f"'{entry.key}' must be {SAYS[key.kind]}{', and it is empty' if empty else ''}", wrong.span, help=help)
     elif key.block and key.kind == "block":
         yield from check(node, key.block)
     elif key.block and isinstance(node, ListNode):

@@ -73,7 +73,8 @@ def namespace(key: str, setting: Setting) -> tuple[str, ...] | None:
         return None
     parts = value.split(".") if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts or not all(isinstance(p, str) and p.strip() for p in parts):
-        raise Unfit(f"'{key}' must be a namespace: a string like 'mart' or 'mart.daily', or a list of its levels", setting.span)
+        empty = ", and it is empty" if value in ("", []) else ""
+        raise Unfit(f"'{key}' must be a namespace: a string like 'mart' or 'mart.daily', or a list of its levels{empty}", setting.span)
     return tuple(p.strip() for p in parts)
 
 

@@ -575,6 +575,12 @@ COMMAND_LINE = (
         help="Choose nodes by name with --select: `mvbuild run --select NAME`.",
     ),
     Case(name="vars is no mapping", command="compile --vars '[1]'", code="command-line", says="--vars must be a YAML mapping"),
+    Case(
+        name="vars has a key that is no name",
+        command="compile --vars '{1: 2}'",
+        code="command-line",
+        says="The keys of --vars must be names like 'key' in '{key: value}', not 1",
+    ),
     Case(name="vars is no yaml", command="compile --vars '{a: '", code="command-line", says="--vars must be a YAML mapping"),
     Case(
         name="unknown selector method",

@@ -43,16 +43,44 @@ def test_prune_takes_no_selection(project: Path) -> None:
     assert "cannot be combined with" in done.stderr
 
 
-def test_drop_wants_a_yes_where_it_cannot_ask(project: Path) -> None:
-    done = call(project, "drop", "daily")
+def test_drop_wants_a_yes_where_it_cannot_ask(built: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: built.catalog)
+    done = call(built.root, "drop", "monthly")
     assert done.return_value == 2
-    assert "--yes" in done.stderr
+    assert "error[command-line]: There is no terminal to ask for confirmation: pass --yes to drop without it" in done.stderr
+    assert "drop --help`." in done.stderr
+    done = call(built.root, "drop", "monthly", "--yes")
+    assert done.stdout.startswith("dropped lake.main.monthly, lake.main.monthly__storage (")
 
 
-def test_drop_of_what_is_not_there(project: Path) -> None:
-    done = call(project, "drop", "daily", "--yes")
+@pytest.mark.parametrize("yes", [("--yes",), ()])
+def test_drop_of_what_is_not_there(project: Path, yes: tuple[str, ...]) -> None:
+    done = call(project, "drop", "daily", *yes)
     assert done.return_value == 2
     assert "nothing to drop" in done.stderr
+
+
+def test_a_plan_counts_what_it_is_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "seeds/a.csv": "id\n1\n",
+        "seeds/b.csv": "id\n1\n",
+        "models/v.sql": "{{ config(materialized='view') }} SELECT id FROM {{ ref('a') }}\n",
+    }
+    made = shop(tmp_path, PROJECT | files)
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: made.catalog)
+    total = unstyle(call(made.root, "plan").stdout).splitlines()[-1]
+    assert total.startswith("Plan: 2 seeds to load, 2 views to create, 2 to refresh.")
+
+
+@pytest.mark.parametrize(("known", "help"), [(2, "Choose one that it has: 1, 2."), (0, "List the refreshes with `mvbuild history`.")])
+def test_rollback_to_a_refresh_that_it_does_not_have(tmp_path: Path, known: int, help: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = shop(tmp_path, PROJECT)
+    for _ in range(known):
+        made.run(full_refresh=True)
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: made.catalog)
+    done = call(made.root, "rollback", "daily", "--to", "99")
+    assert "error[unknown-refresh]: 'daily' has no refresh 99 in its history\n" in done.stderr
+    assert f"help: {help}" in done.stderr
 
 
 def test_maintain_of_what_was_never_refreshed(project: Path) -> None:

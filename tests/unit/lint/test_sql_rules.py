@@ -53,6 +53,20 @@ def test_stars(sql: str, places: list[str], tmp_path: Path) -> None:
         assert [t[: len(p)] for t, p in zip(texts, places, strict=True)] == [p[: len(t)] for t, p in zip(texts, places, strict=True)]
 
 
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ("customers", "'customers' has"),
+        ("customers, orders", "'customers' and 'orders' have"),
+        ("customers, orders, c", "'customers', 'orders' and 'c' have"),
+    ],
+)
+def test_the_message_of_stars(tables: str, expected: str, tmp_path: Path) -> None:
+    sql = "select * from " + ", ".join(f"{{{{ ref('{table}') }}}}" for table in tables.split(", "))
+    (message,) = [one.found.message for one in findings(tmp_path, {"models/m.sql": sql, "models/c.sql": "select 1 as x\n"}, "select-star")]
+    assert message.startswith(f"The columns are whatever {expected}: a new column there")
+
+
 def test_stars_everywhere(tmp_path: Path) -> None:
     files = {
         "mvbuild.yml": "name: shop\nlint: {select-star: {everywhere: true}}\n",

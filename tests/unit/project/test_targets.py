@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from mvbuild.api.compilation import compile
+from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph
 from unit.project.project_on_disk import errors, load, write
+from unit.worlds import compiled
 
 PROJECT = """name: shop
 target: dev
@@ -93,3 +95,16 @@ def test_a_target_can_use_variables_that_do_not_name_it(tmp_path: Path) -> None:
     assert load(tmp_path, {"mvbuild.yml": project}).target.namespace == ("x",)
     found = errors(tmp_path, {"mvbuild.yml": project.replace("var('place')", "var('late')")})
     assert [d.code for d in found] == ["missing-var"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"mvbuild.yml": "name: shop\ntarget: dev\ntargets: {dev: {namespace: \"{{ env_var('NOWHERE', '') }}\"}}\n"},
+        {"mvbuild.yml": "name: shop\nmodels: {+namespace: \"{{ env_var('NOWHERE', '') }}\"}\n", "models/m.sql": "SELECT 1 AS one\n"},
+    ],
+    ids=["target", "models"],
+)
+def test_an_empty_namespace_is_called_empty(tmp_path: Path, files: dict[str, str]) -> None:
+    with pytest.raises(ProjectError, match=r"'namespace' must be .*, and it is empty"):
+        compiled(tmp_path, files)

@@ -24,10 +24,11 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
         tables = [r for r in _expanded(star, select) if statement.read_of(r)]
         if not tables:
             continue
-        name = _shown(statement, tables)
+        names = _names(statement, tables)
+        shown = " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
         message = (
-            f"The columns are whatever {name} has: a new column there becomes a new column here"
-            if name
+            f"The columns are whatever {shown} {'has' if len(names) == 1 else 'have'}: a new column there becomes a new column here"
+            if names
             else "The columns are not listed here"
         )
         yield Found(message=message, span=statement.span_of(_whole(star)), fix=_fix(facts, node, statement, star, select))
@@ -90,13 +91,13 @@ def _expanded(star: exp.Star, select: exp.Select) -> list[exp.Expr]:
     return [r for r in kept if name_of(r) == qualifier]
 
 
-def _shown(statement: Statement, tables: Sequence[exp.Expr]) -> str:
+def _names(statement: Statement, tables: Sequence[exp.Expr]) -> list[str]:
     names = []
     for table in tables:
         found = statement.read_of(table)
         if found:
             names.append(f"'{'.'.join(found[1].parts)}'")
-    return " and ".join(dict.fromkeys(names))
+    return list(dict.fromkeys(names))
 
 
 # The fix

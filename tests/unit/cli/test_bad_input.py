@@ -589,6 +589,7 @@ COMMAND_LINE = (
         code="unknown-selector",
         says="Unknown selector method 'tagg'",
     ),
+    Case(name="empty selector", files=GOOD_MODEL, command="ls --selector ''", code="unknown-selector", says="Unknown selector ''"),
     Case(name="selector of nonsense", files=GOOD_MODEL, command="ls -s +++", code="unknown-selector", says="The selector '+++'"),
     Case(
         name="show of nothing",

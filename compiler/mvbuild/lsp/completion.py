@@ -10,7 +10,7 @@ from typing import Literal
 
 from mvbuild.lsp.definition import macro_files
 from mvbuild.lsp.names import Names, name_of, properties_of
-from mvbuild.lsp.sql_text import Named, cte_heads, in_template, macros, without_comments
+from mvbuild.lsp.sql_text import Named, cte_heads, in_comment, in_template, macros, without_comments
 from mvbuild.lsp.yaml_place import expected_at, levels_at
 from mvbuild.names import quote
 from mvbuild.project.setting_values import OneOf
@@ -51,9 +51,9 @@ def complete(root: Path, path: str, text: str, offset: int, names: Names | None)
 
 
 def _in_sql(root: Path, text: str, offset: int, names: Names | None) -> Iterator[Proposal]:
+    if in_comment(text, offset):
+        return
     before = without_comments(text)[:offset]
-    if text[:offset].rstrip(" ") != before.rstrip(" "):
-        return  # in a comment
     if in_template(text, offset):
         yield from _in_template(root, text, before, names)
     elif match := _QUALIFIED.search(before):

@@ -43,6 +43,12 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
+def in_comment(text: str, offset: int) -> bool:
+    """Whether what is typed at a place becomes a part of a comment."""
+    found = (match for match in _COMMENT.finditer(text) if match.start() < offset <= match.end())
+    return any(offset < match.end() or match[0].startswith("--") or not match[0].endswith(("*/", "#}")) for match in found)
+
+
 def without_strings(text: str) -> str:
     """The text with spaces instead of the content of strings; templates remain."""
     return _STRING.sub(lambda m: m[0] if m["string"] is None else m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1], text)

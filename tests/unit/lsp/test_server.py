@@ -254,6 +254,15 @@ def test_hover_over_a_key_of_yaml(server: Client, root: Path, daily: str) -> Non
         ("{{ config(mat|", {"materialized", "partition_by", "refresh_policy"}, {"ref"}),
         ("{{ config(tags=['a'], materialized='|", {"view", "ephemeral"}, {"tags"}),
         ("SELECT 1 -- from |", set(), {"clean"}),
+        ("SELECT 1 -- a */ from|\nFROM clean", set(), {"id"}),
+        ("SELECT /* from |", set(), {"clean"}),
+        ("SELECT /* from | */ FROM clean", set(), {"clean"}),
+        ("{# ref('| #} SELECT 1 AS x", set(), {"clean"}),
+        ("-- it's\nSELECT id FROM {{ ref('cl|ean') }}", {"clean"}, {"crm"}),
+        ("/* it */ SELECT c.| FROM {{ ref('clean') }} c", {"id", "total"}, {"amount"}),
+        ("{# it #}\nSELECT id FROM {{ ref('|') }}", {"clean"}, {"crm"}),
+        ("SELECT 1 AS x -- c\nFROM |", {"clean", "crm.people"}, {"id"}),
+        ("/* it */|SELECT id FROM clean", {"id"}, set()),
     ],
 )
 def test_completion_in_sql(spot, text: str, wanted: set[str], unwanted: set[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.access import refusal
@@ -13,10 +13,11 @@ from mvbuild.project.exposures import Read, read_exposures
 def exposures_of(graph: Graph) -> tuple[ExposureNode, ...]:
     """Raises ProjectError with every name that the project does not have."""
     known = _names(graph)
+    versions = {node.model.name.lower() for node in graph.models if node.model.version is not None}
     report: list[Diagnostic] = []
     nodes = []
     for exposure in read_exposures(graph.project):
-        reads = [_id(read, known, report) for read in exposure.reads]
+        reads = [_id(read, known, versions, report) for read in exposure.reads]
         for read, id_ in zip(exposure.reads, reads, strict=True):
             report.extend(refusal(f"The exposure '{exposure.name}'", graph.nodes.get(id_ or ""), read.span))
         found = tuple(dict.fromkeys(id for id in reads if id is not None))
@@ -46,10 +47,11 @@ def _names(graph: Graph) -> Mapping[tuple[str, str, str], NodeId]:
     return found
 
 
-def _id(read: Read, known: Mapping[tuple[str, str, str], NodeId], report: list[Diagnostic]) -> NodeId | None:
+def _id(read: Read, known: Mapping[tuple[str, str, str], NodeId], versions: Collection[str], report: list[Diagnostic]) -> NodeId | None:
+    """`versions`: names that ref() does not accept without `v=`."""
     found = known.get((read.kind, read.source, read.name))
     if found is None and read.kind == "ref":
-        names = [name for kind, _, name in known if kind == "ref"]
+        names = [name for kind, _, name in known if kind == "ref" and name not in versions]
         report.append(error("unresolved-ref", f"Unknown model or seed '{read.name}'", read.span, help=did_you_mean(read.name, names)))
     elif found is None:
         names = [f"{source}.{name}" for kind, source, name in known if kind == "source"]

@@ -216,7 +216,9 @@ class _Directory:
     def _ref(self, name: str, span: Span) -> NodeId | None:
         found = self.by_name.get(name.lower())
         if found is None:
-            self.diagnostics.append(error("unresolved-ref", f"Unknown model or seed '{name}'", span, help=did_you_mean(name, self.by_name)))
+            versions = {model.name.lower() for model in self.project.models if model.version is not None}
+            help = did_you_mean(name, self.by_name.keys() - versions)
+            self.diagnostics.append(error("unresolved-ref", f"Unknown model or seed '{name}'", span, help=help))
         return found
 
     def _source(self, parts: tuple[str, ...], span: Span) -> NodeId | None:

@@ -48,7 +48,7 @@ def _named(graph: Graph, name: str) -> tuple[Node, str | None]:
     table, _, column = name.rpartition(".")
     node = _node(graph, table) if table else None
     if node is None:
-        names = [label(n) for n in graph.nodes.values()]
+        names = [*(label(n) for n in graph.nodes.values()), *(n.model.ref_name for n in graph.models)]
         raise ProjectError([error("unknown-name", f"Unknown model or table '{name}'", help=did_you_mean(name, names))])
     return node, column.strip("`")
 
@@ -63,7 +63,7 @@ def _node(graph: Graph, name: str) -> Node | None:
     for node in graph.nodes.values():
         if wanted in (label(node).lower(), node.id.lower(), node.identifier.dotted.lower(), str(node.identifier).lower()):
             return node
-    return None
+    return next((n for n in graph.models if n.model.ref_name.lower() == wanted and not n.model.needs_version), None)
 
 
 def label(node: Node) -> str:

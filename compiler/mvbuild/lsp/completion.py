@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from mvbuild.graph.model import ModelNode
 from mvbuild.lsp.definition import macro_files
-from mvbuild.lsp.names import Names, name_of, properties_of
+from mvbuild.lsp.names import Names, name_of, properties_of, ref_name_of
 from mvbuild.lsp.sql_text import Named, cte_heads, in_comment, in_template, macros, without_comments
 from mvbuild.lsp.yaml_place import expected_at, levels_at
 from mvbuild.names import quote
@@ -20,6 +21,7 @@ Kind = Literal["table", "column", "macro", "setting", "word"]
 _REF = re.compile(r"\bref\(\s*(['\"])([^'\"\n]*)\Z")
 _SOURCE = re.compile(r"\bsource\(\s*(['\"])([^'\"\n]*)\Z")
 _SOURCE_TABLE = re.compile(r"\bsource\(\s*['\"]([^'\"\n]*)['\"]\s*,\s*(['\"])([^'\"\n]*)\Z")
+_VERSION = re.compile(r"\bref\(\s*['\"]([^'\"\n]*)['\"]\s*,\s*(?:v|version)\s*=\s*(\w*)\Z")
 _SETTING = re.compile(r"\bconfig\((?:[^()]*,)?\s*(\w*)\Z")
 _SETTING_WORD = re.compile(r"\bconfig\([^()]*?\b(\w+)\s*=\s*(['\"])([^'\"]*)\Z")
 _TABLE = re.compile(r"\b(?:from|join)\s+([\w.`]*)\Z", re.IGNORECASE)
@@ -91,6 +93,10 @@ def _arguments(before: str, names: Names | None) -> Iterator[Proposal]:
         return
     elif match := _REF.search(before):
         yield from _models(names, match.start(2))
+    elif match := _VERSION.search(before):
+        for node in names.versions(match[1]):
+            v = repr(node.model.version.v) if node.model.version is not None else ""
+            yield Proposal(label=v, new=v, start=match.start(2), kind="word", detail=str(node.identifier))
     elif match := _SOURCE_TABLE.search(before):
         tables = [table for source, table in names.sources if source.lower() == match[1].lower()]
         yield from (Proposal(label=table, new=table, start=match.start(3), kind="table") for table in tables)
@@ -101,8 +107,8 @@ def _arguments(before: str, names: Names | None) -> Iterator[Proposal]:
 
 def _models(names: Names, start: int) -> Iterator[Proposal]:
     for node in names.models:
-        doc = properties_of(node).description
-        yield Proposal(label=name_of(node), new=name_of(node), start=start, kind="table", detail=str(node.identifier), doc=doc)
+        name, doc = ref_name_of(node), properties_of(node).description
+        yield Proposal(label=name, new=name, start=start, kind="table", detail=str(node.identifier), doc=doc)
 
 
 def _tables(text: str, names: Names | None, start: int) -> Iterator[Proposal]:
@@ -111,13 +117,18 @@ def _tables(text: str, names: Names | None, start: int) -> Iterator[Proposal]:
     if names is None:
         return
     for found in _models(names, start):
-        yield Proposal(
-            label=found.label, new=f"{{{{ ref('{found.label}') }}}}", start=start, kind="table", detail=found.detail, doc=found.doc
-        )
+        yield replace(found, new=f"{{{{ ref('{found.label}') }}}}")
+    for node in names.versions():
+        yield Proposal(label=name_of(node), new=f"{{{{ {_versioned(node)} }}}}", start=start, kind="table", detail=str(node.identifier))
     for source, table in names.sources:
         yield Proposal(
             label=f"{source}.{table}", new=f"{{{{ source('{source}', '{table}') }}}}", start=start, kind="table", detail="source"
         )
+
+
+def _versioned(node: ModelNode) -> str:
+    version = node.model.version
+    return f"ref('{node.model.ref_name}'{f', v={version.v!r}' if version is not None else ''})"
 
 
 def _columns(text: str, names: Names | None, start: int, qualifier: str = "") -> Iterator[Proposal]:
@@ -160,7 +171,7 @@ def _named(path: tuple[str, ...], text: str, offset: int, names: Names | None) -
     if names is None or path[-1:] not in (("name",), ("column_name",)):
         return ()
     if path in (("models", "name"), ("seeds", "name")):
-        return [name_of(node) for node in names.models if node.id.startswith(path[0][:-1])]
+        return [ref_name_of(node) for node in names.models if node.id.startswith(path[0][:-1])]
     if path[:1] in (("models",), ("seeds",)) and ("columns" in path or path[-1] == "column_name"):
         above = [name for _, name in levels_at(text, offset)][1:]
         described = next((name for name in above if name), "")

@@ -24,7 +24,7 @@ class Names:
     def node(self, named: Named) -> Node | None:
         words = tuple(part.lower() for part in named.parts)
         if named.kind == "ref":
-            return self._own.get(words[-1])
+            return self._own.get(words[-1]) if named.version is None else self._versions.get((words[-1], named.version.lower()))
         if named.kind == "source":
             return self._sources.get(words)
         target = self.graph.project.target
@@ -60,8 +60,12 @@ class Names:
 
     @property
     def models(self) -> Iterable[Node]:
-        """Models and seeds."""
+        """Models and seeds; of a model with versions, the latest one."""
         return self._own.values()
+
+    def versions(self, name: str = "") -> Iterable[ModelNode]:
+        """The versions of a model, or of all models that have versions."""
+        return [node for (model, _), node in self._versions.items() if not name or model == name.lower()]
 
     @property
     def sources(self) -> Iterable[tuple[str, str]]:
@@ -69,7 +73,15 @@ class Names:
 
     @cached_property
     def _own(self) -> dict[str, Node]:
-        return {name_of(n).lower(): n for n in self.graph.nodes.values() if isinstance(n, ModelNode | SeedNode)}
+        named = (
+            n for n in self.graph.nodes.values() if isinstance(n, SeedNode) or (isinstance(n, ModelNode) and not n.model.needs_version)
+        )
+        return {ref_name_of(n).lower(): n for n in named}
+
+    @cached_property
+    def _versions(self) -> dict[tuple[str, str], ModelNode]:
+        found = ((n.model.version, n) for n in self.graph.models)
+        return {(version.model.lower(), str(version.v).lower()): n for version, n in found if version is not None}
 
     @cached_property
     def _sources(self) -> dict[tuple[str, ...], Node]:
@@ -82,8 +94,13 @@ class Names:
         return {n.identifier.key: n for n in found}
 
 
+def ref_name_of(node: Node) -> str:
+    """The name that files of the project use for it. The versions of a model share it."""
+    return node.model.ref_name if isinstance(node, ModelNode) else name_of(node)
+
+
 def name_of(node: Node) -> str:
-    """The name that a file of the project uses for it."""
+    """The name that is shown to users. A version of a model has its version in it."""
     if isinstance(node, ModelNode):
         return node.model.name
     if isinstance(node, SeedNode):

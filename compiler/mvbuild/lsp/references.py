@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mvbuild.graph.model import ModelNode, Node, SeedNode
 from mvbuild.lsp.definition import name_in_yaml
-from mvbuild.lsp.names import Names, name_of
+from mvbuild.lsp.names import Names, ref_name_of
 from mvbuild.lsp.sql_text import Named, calls, cte_heads, is_cte, last_part, named_at, qualifiers, tables
 from mvbuild.project.yaml_spans import ListNode, MapNode, ScalarNode, read_yaml
 from mvbuild.source import SourceFile, Span
@@ -40,7 +40,7 @@ def reference_at(path: str, text: str, offset: int) -> Named | None:
 
 def references(names: Names, node: Node, files: Iterable[SourceFile]) -> Iterator[Reference]:
     """In ref() and source(), by plain names, as a qualifier of columns, and in YAML; in the order of the files."""
-    wanted = {name_of(node).rpartition(".")[2].lower(), node.identifier.name.lower()}
+    wanted = {ref_name_of(node).rpartition(".")[2].lower(), node.identifier.name.lower()}
     for file in files:
         if any(name in file.text.lower() for name in wanted):
             found = _in_yaml(names, node, file) if file.path.endswith((".yml", ".yaml")) else _in_sql(names, node, file)
@@ -85,7 +85,7 @@ def _in_yaml(names: Names, node: Node, file: SourceFile) -> Iterator[Reference]:
         for item in entry.node.items if entry is not None and isinstance(entry.node, ListNode) else ():
             value = item.get(inner) if isinstance(item, MapNode) else None
             scalar = value.node if value is not None else None
-            if isinstance(scalar, ScalarNode) and str(scalar.value).lower() == name_of(node).lower():
+            if isinstance(scalar, ScalarNode) and str(scalar.value).lower() == ref_name_of(node).lower():
                 yield Reference(span=_inside(scalar.span))
 
 

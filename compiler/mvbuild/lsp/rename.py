@@ -37,6 +37,11 @@ def target_at(path: str, text: str, offset: int, names: Names) -> tuple[Named, N
     node = names.node(named) if named is not None else None
     if named is None or not isinstance(node, ModelNode):
         raise NotRenamed("Only models and CTEs can be renamed.")
+    if node.model.version is not None:
+        name = node.model.ref_name
+        raise NotRenamed(
+            f"'{name}' has versions. Rename it by hand: in its YAML file, in the names of its files, and in each ref('{name}')."
+        )
     return named, node
 
 

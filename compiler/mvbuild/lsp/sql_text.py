@@ -9,7 +9,10 @@ from typing import Literal
 
 NAME = r"(?:`[^`\n]+`|[^\W\d]\w*)"
 _DOTTED = rf"{NAME}(?:\.{NAME})*"
-_CALL = r"""(?P<call>ref|source)\(\s*['"](?P<first>[^'"\n]*)['"](?:\s*,\s*['"](?P<second>[^'"\n]*)['"])?\s*\)"""
+_CALL = (
+    r"""(?P<call>ref|source)\(\s*['"](?P<first>[^'"\n]*)['"](?:\s*,\s*['"](?P<second>[^'"\n]*)['"])?"""
+    r"""(?:\s*,\s*(?:v|version)\s*=\s*['"]?(?P<version>[\w.-]+)['"]?)?\s*\)"""
+)
 _NO_ALIAS = (
     "on|using|where|group|order|sort|cluster|distribute|having|qualify|window|limit|offset|union|except|minus|intersect|join|inner|left|right|"
     "full|cross|natural|semi|anti|lateral|pivot|unpivot|tablesample|version|timestamp|for|as|select|values|when|then|and|or|not"
@@ -36,6 +39,8 @@ class Named:
     start: int
     end: int
     alias: str | None = None
+    version: str | None = None
+    """The `v=` of ref()."""
 
 
 def without_comments(text: str) -> str:
@@ -150,9 +155,8 @@ def _of_call(match: re.Match[str], alias: str | None = None) -> Named:
     kind: Literal["ref", "source"] = "source" if match["call"].lower() == "source" else "ref"
     if kind == "ref":
         parts = parts[-1:]
-    return Named(
-        kind=kind, parts=parts, start=match.start("call"), end=match.end("second" if match["second"] else "first") + 1, alias=alias
-    )
+    end = match.end("second" if match["second"] else "first") + 1
+    return Named(kind=kind, parts=parts, start=match.start("call"), end=end, alias=alias, version=match["version"])
 
 
 def _parts(dotted: str) -> tuple[str, ...]:

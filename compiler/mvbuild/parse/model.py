@@ -92,6 +92,16 @@ class ParsedModel:
     """Names in the file of such a model that may be those of tables, more than it reads: of models in ref(), and others part by part."""
     version: ModelVersion | None = None
 
+    @property
+    def ref_name(self) -> str:
+        """What ref() calls it. The versions of a model share this name."""
+        return self.name if self.version is None else self.version.model
+
+    @property
+    def needs_version(self) -> bool:
+        """Whether ref() names it only with `v=`, because another version is the latest."""
+        return self.version is not None and not self.version.is_latest
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedTest:

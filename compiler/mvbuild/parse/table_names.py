@@ -22,6 +22,8 @@ class TableNames:
                 self.versions.setdefault(version.model.lower(), {})[str(version.v)] = model.name
                 if version.is_latest:
                     self.models[version.model.lower()] = model.name
+        self.known = (*names, *dict.fromkeys(model.version.model for model in project.models if model.version is not None))
+        """What may be written in ref()."""
         self.sources = {(s.source.lower(), s.name.lower()): (s.source, s.name) for s in project.sources}
 
     def resolve(self, kind: str, names: tuple[str, ...]) -> str | None:

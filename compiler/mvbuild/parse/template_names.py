@@ -112,7 +112,7 @@ class TemplateNames:
         self._env = env
         self._places = places
         tables = TableNames(project)
-        self._models, self._versions, self._sources = tables.models, tables.versions, tables.sources
+        self._known, self._models, self._versions, self._sources = tables.known, tables.models, tables.versions, tables.sources
         self.target = TargetNames.of(project.target)
         self.current = Rendering(file=project.file, own=None)
 
@@ -161,8 +161,7 @@ class TemplateNames:
         elif version is not None and (name.lower() in self._models or name.lower() in self._versions):
             return self._ref_version(names, name, str(version))
         elif name.lower() not in self._models:
-            near = did_you_mean(name, (known for known in self._models.values() if known.lower() in self._models))
-            help = self._as_version(name) or near
+            help = self._as_version(name) or did_you_mean(name, self._known)
             self._record("unresolved-ref", f"Unknown model or seed '{name}'", "ref", name, help)
         found = placeholder.for_ref(self._models.get(name.lower(), name))
         self.current.asked.append(("ref", names, found))

@@ -14,6 +14,8 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph
+from mvbuild.lineage.bind import bind
+from mvbuild.lineage.trace import around, find
 from mvbuild.selection.select import select_all
 from unit.worlds import Shop, base_table, write_project
 
@@ -132,6 +134,41 @@ def test_the_place_of_an_unknown_column_of_a_version(tmp_path: Path) -> None:
 def test_the_name_of_a_versions_file_is_not_a_model(name: str, tmp_path: Path) -> None:
     (found,) = project(tmp_path, {"models/x.sql": f"SELECT id FROM {{{{ ref('{name}') }}}}\n"}).problems
     assert (found.message, found.help) == (f"Unknown model or seed '{name}'", "Write ref('people', v=1).")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"models/x.sql": "SELECT id FROM {{ ref('peple') }}\n"},
+        {"models/x.sql": "SELECT id FROM {{ ref('people.v4') }}\n"},
+        {
+            "models/m.yml": """models: [{name: any, columns: [{name: id, data_tests: [relationships: {to: "ref('peple')", field: id}]}]}]\n"""
+        },
+        {"models/m.yml": """exposures: [{name: e, type: ml, owner: {name: A}, depends_on: ["ref('peple')"]}]\n"""},
+    ],
+)
+def test_the_help_of_an_unknown_name_is_the_name_of_a_model_with_versions(files: dict[str, str], tmp_path: Path) -> None:
+    try:
+        graph = project(tmp_path, files)
+        found = [*graph.problems, *(exposures_of(graph) and ())]
+    except ProjectError as exc:
+        found = list(exc.diagnostics)
+    assert [(d.code, d.help) for d in found if d.severity == "error"] == [("unresolved-ref", "Did you mean 'people'?")]
+
+
+def test_a_name_like_no_other_lists_a_model_with_versions_once(tmp_path: Path) -> None:
+    (found,) = project(tmp_path, {"models/x.sql": "SELECT id FROM {{ ref('zzz') }}\n"}).problems
+    assert found.help == "Known names: any, new, people, x."
+
+
+def test_lineage_of_a_model_with_versions_is_that_of_the_latest(tmp_path: Path) -> None:
+    graph = project(tmp_path)
+    assert around(graph, "People") == around(graph, "people.v2")
+    node, column = find(bind(graph), "people.city")
+    assert (node.id, column) == ("model.shop.people.v2", "city")
+    with pytest.raises(ProjectError) as caught:
+        around(graph, "peple")
+    assert caught.value.diagnostics[0].help == "Did you mean 'people'?"
 
 
 def test_reads_of_a_deprecated_version_are_warnings(tmp_path: Path) -> None:

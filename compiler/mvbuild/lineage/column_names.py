@@ -74,7 +74,7 @@ def chosen(found: Meaning, names: Sequence[str], parts: Sequence[exp.Expr], bind
         help = "Qualify it with the table's name or alias."
         if own > 0:
             help = "Give the tables different aliases."
-        name, columns = ".".join(written_name(n) for n in names[: own + 1]), {id(c.attribute) for c in found.candidates}
+        name, columns = ".".join(placeholder.shown(n) for n in names[: own + 1]), {id(c.attribute) for c in found.candidates}
         message = f"'{name}' is ambiguous: {len(columns)} columns have this name"
         binding.find("ambiguous-column", message, parts[own], help)
         return Value(sure=False)
@@ -82,12 +82,6 @@ def chosen(found: Meaning, names: Sequence[str], parts: Sequence[exp.Expr], bind
         return Value(sure=False)
     first = found.candidates[0].value
     return first.typed(reached(first.type, parts[len(parts) - found.fields :], binding)) if found.fields else first
-
-
-def written_name(name: str) -> str:
-    """The name that the user wrote: `ref()` and `source()` are rendered as internal names."""
-    coded = placeholder.decode(name)
-    return ".".join(coded[1]) if coded else name
 
 
 def _is_a_word(node: exp.Expr, names: Sequence[str]) -> bool:
@@ -104,10 +98,10 @@ def _report_unknown(names: Sequence[str], parts: Sequence[exp.Expr], scope: Scop
     sources = [s for s in visible if s.answers(qualifier)] if len(names) > 1 else []
     if sources:
         known = [c.name for s in sources for c in s.relation.columns if c.name]
-        message, at, last = f"'{written_name(names[0])}' has no column '{names[1]}'", parts[1], names[1]
+        message, at, last = f"'{placeholder.shown(names[0])}' has no column '{names[1]}'", parts[1], names[1]
     elif len(names) > 1:
         known = [s.spellings[0][-1] for s in visible if s.spellings]
-        message, at = f"Unknown table or column '{written_name(names[0])}'", parts[0]
+        message, at = f"Unknown table or column '{placeholder.shown(names[0])}'", parts[0]
     else:
         known = known_names(scope)
         message, at = f"Unknown column '{names[0]}'", parts[0]

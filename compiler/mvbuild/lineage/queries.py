@@ -10,7 +10,7 @@ from sqlglot import exp
 from mvbuild.diagnostics import did_you_mean
 from mvbuild.lineage.binding import Binding, place_of
 from mvbuild.lineage.checks import are_comparable, shown
-from mvbuild.lineage.column_names import chosen, names_of, resolved, written_name
+from mvbuild.lineage.column_names import chosen, names_of, resolved
 from mvbuild.lineage.expressions import as_condition, value, window_value
 from mvbuild.lineage.generators import generated, is_generator
 from mvbuild.lineage.naming import output_name
@@ -18,6 +18,7 @@ from mvbuild.lineage.scopes import Scope, Tables, meaning
 from mvbuild.lineage.sources import from_tables, item, renamed, star_columns, values_relation
 from mvbuild.lineage.types import Struct, common
 from mvbuild.lineage.values import NOTHING, UNKNOWN, Attribute, Base, Named, Output, Relation, Value, attributes, joined
+from mvbuild.parse import placeholder
 
 _MOST_ROUNDS = 5
 _MOST_COLUMNS = 20_000
@@ -295,7 +296,7 @@ def _star(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
         tables = [s.spellings[0][-1] for s in scope.tables.sources if s.spellings and s.spellings[0]]
         binding.find(
             "unknown-column",
-            f"Unknown table or struct '{written_name(names[0])}'",
+            f"Unknown table or struct '{placeholder.shown(names[0])}'",
             parts[0],
             did_you_mean(names[0], tables),
         )

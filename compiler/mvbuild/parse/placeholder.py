@@ -39,5 +39,15 @@ def decode(identifier: str) -> tuple[Literal["ref", "source"], tuple[str, ...]] 
     return None
 
 
+def shown(identifier: str) -> str:
+    """The name as the user wrote it, for messages.
+
+    >>> shown("__mvbuild_source__:raw.orders"), shown("daily")
+    ('raw.orders', 'daily')
+    """
+    coded = decode(identifier)
+    return ".".join(coded[1]) if coded else identifier
+
+
 def _encode(name: str) -> str:
     return quote(name, safe="").replace(".", "%2E")

@@ -308,8 +308,8 @@ def _misplaced(tokens: Sequence[Token], covered: set[int], text: MappedText) -> 
 
 
 def _shown(token: Token) -> str:
-    coded = placeholder.decode(token.text)
-    return ".".join(coded[1]) if coded else token.text if len(token.text) <= 40 else token.text[:37] + "..."
+    text = placeholder.shown(token.text)
+    return text if len(text) <= 40 or text != token.text else text[:37] + "..."
 
 
 def _span(text: MappedText, token: Token) -> Span:

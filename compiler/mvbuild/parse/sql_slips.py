@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import Token, TokenType
 
 from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.parse.placeholder import shown
 from mvbuild.source import MappedText
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
@@ -34,7 +35,7 @@ def trailing_commas(tokens: Sequence[Token], sql: MappedText, near: Token | None
     for at in range(0 if near is None else max(0, last - 2), last):
         token = tokens[at]
         if token.token_type == TokenType.COMMA and _ends_list(tokens[at + 1 : at + 3]):
-            what = f"between {COMMA} and '{tokens[at + 1].text}'" if at + 1 < len(tokens) else f"after {COMMA}"
+            what = f"between {COMMA} and '{shown(tokens[at + 1].text)}'" if at + 1 < len(tokens) else f"after {COMMA}"
             help = "Remove the comma, or write what is missing."
             yield error("sql-syntax", f"There is nothing {what}", sql.span(token.start, token.end + 1), help=help)
 
@@ -54,7 +55,9 @@ def missing_between(tokens: Sequence[Token], token: Token) -> str:
     at -= token.token_type == TokenType.DOT
     if at < 1 or tokens[at].token_type not in _NAMES or tokens[at - 1].token_type not in (*_VALUES, TokenType.R_PAREN):
         return ""
-    return f"Is a comma or an operator missing between '{tokens[at - 1].text}' and '{tokens[at].text}'?"
+    if at > 3 and tokens[at - 2].token_type in _CLAUSES and tokens[at - 3].token_type == TokenType.DOT:
+        return f"Is a column missing between '{shown(tokens[at - 4].text)}.' and '{tokens[at - 2].text}'?"
+    return f"Is a comma or an operator missing between '{shown(tokens[at - 1].text)}' and '{shown(tokens[at].text)}'?"
 
 
 def _index(tokens: Sequence[Token], token: Token) -> int:

@@ -42,6 +42,20 @@ def test_a_missing_comma_is_no_matter_of_json(tmp_path: Path, sql: str, between:
     assert found.help == f"Is a comma or an operator missing between '{between[0]}' and '{between[1]}'?"
 
 
+@pytest.mark.parametrize(
+    ("sql", "help"),
+    [
+        ("select o. from {{ ref('n') }} o", "Is a column missing between 'o.' and 'from'?"),
+        ("select 1 as a from {{ ref('n') }} {{ ref('n') }} o", "Is a comma or an operator missing between 'n' and 'o'?"),
+        ("select 1 as a from raw.n x {{ source('raw', 'n') }}", "Is a comma or an operator missing between 'x' and 'raw.n'?"),
+    ],
+)
+def test_help_about_syntax_has_the_names_of_the_user(tmp_path: Path, sql: str, help: str) -> None:
+    yml = "sources: [{name: raw, tables: [{name: n}]}]\n"
+    (found,) = findings(tmp_path, {"models/m.sql": sql, "models/n.sql": "select 1 as id", "models/s.yml": yml})
+    assert found.help == help
+
+
 @pytest.mark.parametrize("path", ["doc:a.b", "doc:a[0].b"])
 def test_a_path_into_json_is_explained_as_that(tmp_path: Path, path: str) -> None:
     (found,) = findings(tmp_path, {"models/m.sql": f"select id, {path} from raw.users"})

@@ -102,10 +102,10 @@ class MappedText:
     def span(self, start: int, end: int) -> Span:
         return self.map.span(start, end)
 
-    def last(self, word: str) -> Span | None:
-        """Where a word is written last, as the alias of a column often is."""
-        found = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", self.text)]
-        return self.span(found[-1], found[-1] + len(word)) if found else None
+    def last(self, word: str, within: SourceFile) -> Span | None:
+        """Where a word is written last in one of the files, as the alias of a column often is."""
+        found = [self.span(*match.span()) for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", self.text)]
+        return next((span for span in reversed(found) if span.file.path == within.path), None)
 
     def given(self, offset: int) -> str | None:
         """The whole output of a template expression, if the offset is inside such output."""

@@ -68,7 +68,8 @@ def command(
         found, warnings = asked.report(graph)
         report(warnings)
         named = [d for d in warnings if d.severity == "error"]
-        in_columns = [d for d in column_findings(graph) if d.severity == "error" and d not in named]
+        said = {(d.code, d.message) for d in named}
+        in_columns = [d for d in column_findings(graph) if d.severity == "error" and (d.code, d.message) not in said]
         units = _of_unit_tests(graph)
         report((*in_columns, *units))
         wrong = (*graph.problems, *named, *in_columns, *units)
@@ -116,11 +117,11 @@ class _Asked:
         return compilation.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
 
     def report(self, graph: Graph) -> tuple[Report, Sequence[Diagnostic]]:
-        """The report, including diagnostics of the selection, and of tests and settings that name missing columns."""
+        """The report, including diagnostics of the selection, of tests and settings that name missing columns, and of duplicate columns."""
         from mvbuild.lineage.named import misnamed
         from mvbuild.lint.check import lint
         from mvbuild.lint.facts import Facts
-        from mvbuild.lint.known_columns import known_columns
+        from mvbuild.lint.known_columns import bound_columns
         from mvbuild.selection.select import select
 
         world = None
@@ -133,9 +134,10 @@ class _Asked:
         files = self._files
         if files is not None:
             chosen = frozenset(n.id for n in _candidates(graph, files) if {n.model.file.path, n.model.properties.patch_path} & files)
-        columns = known_columns(graph, chosen, world)
+        bound = bound_columns(graph, chosen, world)
+        columns = bound.columns
         wrong = misnamed(graph, lambda id: [c.name for c in columns[id]] if id in columns else None, chosen)
-        warnings = (*warnings, *wrong)
+        warnings = (*warnings, *wrong, *(d for d in bound.diagnostics if d.code == "duplicate-column"))
         facts = Facts(graph=graph, selected=chosen, columns=columns, world=world)
         found = lint(facts, rules=self._rules, whole=not (self._select or self._exclude))
         if files is None:

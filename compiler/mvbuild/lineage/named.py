@@ -38,7 +38,7 @@ def _duplicates(node: ModelNode, names: Sequence[str]) -> Iterator[Diagnostic]:
     seen = Counter[str]()
     for name in names:
         if seen[name.lower()] == 1:
-            span = node.query.sql.last(name) or node.model.file.line_span(1)
+            span = node.query.sql.last(name, node.model.file) or node.model.file.line_span(1)
             yield duplicate(node, name, span)
         seen[name.lower()] += 1
 

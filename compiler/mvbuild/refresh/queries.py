@@ -70,5 +70,6 @@ def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagn
     code = _CODES.get(exc.condition, "query-failed")
     help = "" if exc.condition or exc.start is not None else _NOT_OF_THE_QUERY
     if code in ("bad-column", "duplicate-column") and (found := _COLUMN.search(str(exc))):
-        span = sql.last(found[1]) or span
+        # The text of a view is a part of the query, but the columns of the query get their names in the model's own file.
+        span = sql.last(found[1], span.file) or span
     return error(code, f"'{name}': {exc}", span, help=help)

@@ -200,8 +200,25 @@ def test_a_column_twice(kind: str, tmp_path: Path) -> None:
     assert "error[duplicate-column]: 'm' has two columns named 'Id'\n  --> models/m.sql:2:8\n" in done.stderr
     of.write({"mvbuild.yml": "name: shop\ntargets: {dev: {spark: {config: {spark.sql.caseSensitive: true}}}}\n"})
     assert "duplicate-column" in call(of, "compile").stderr, "neither Spark nor Iceberg writes such a table"
+    assert call(of, "lint").stderr.count("error[duplicate-column]") == 1
     of.write({"mvbuild.yml": "name: shop\nmodels: {+materialized: ephemeral}\n"})
     assert call(of, "compile").return_value == 0
+
+
+def test_lint_reports_a_column_that_two_tables_behind_a_star_have(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": "name: shop\nmodels: {+materialized: view}\n",
+        "models/a.sql": "SELECT 1 AS id, 2 AS name\n",
+        "models/b.sql": "SELECT 1 AS id, 3 AS name\n",
+        "models/m.sql": "SELECT * FROM {{ ref('a') }} JOIN {{ ref('b') }} USING (id)\n",
+    }
+    of = shop(tmp_path, files)
+    done = call(of, "lint")
+    assert done.return_value == 2
+    assert "error[duplicate-column]: 'm' has two columns named 'name'\n  --> models/m.sql:1:" in done.stderr
+    assert call(of, "lint", "--select", "a").return_value != 2
+    of.write({"mvbuild.yml": "name: shop\nmodels: {+materialized: ephemeral}\n"})
+    assert call(of, "lint").return_value != 2
 
 
 TYPES = ("boolean", "int", "bigint", "float", "double", "decimal(9,2)", "date", "timestamp", "timestamp_ntz", "string", "binary")

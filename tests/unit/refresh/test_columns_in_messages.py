@@ -8,7 +8,7 @@ import pytest
 
 from mvbuild.ports.engine import QueryError
 from mvbuild.refresh.queries import diagnostic
-from mvbuild.source import MappedText, SourceFile
+from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 SQL = "SELECT v AS kind,\n  make_ym_interval(1) AS age,\n  named_struct('kind', NULL) AS st\nFROM raw.orders\n"
 
@@ -33,3 +33,12 @@ def test_the_column_is_shown(message: str, condition: str, place: str, help: str
     assert found.code == ("bad-column" if condition == "UNSTORABLE" else "duplicate-column")
     assert str(found.span) == place
     assert help in found.help
+
+
+def test_a_column_of_a_view_is_not_shown_in_the_file_of_the_view() -> None:
+    own, view = SourceFile("m.sql", "SELECT *\nFROM v JOIN w"), SourceFile("v.sql", "SELECT 1 AS name")
+    text = f"{own.text} ({view.text})"
+    segments = (Segment(0, Span(own, 0, len(own.text)), True), Segment(len(own.text) + 2, Span(view, 0, len(view.text)), True))
+    error = QueryError("2 columns are named 'name'; names must differ in more than case.", condition="mvbuild.DUPLICATE_COLUMN")
+    found = diagnostic(error, MappedText(text, SourceMap(segments)), "m", own.line_span(1))
+    assert str(found.span) == "m.sql:1:1"

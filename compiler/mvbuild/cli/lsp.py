@@ -28,5 +28,13 @@ def command(target: str | None, vars: str | None, freshness: bool) -> int:
         return report([error("missing-package", "The language server needs the package pygls", help="pip install 'mvbuild[lsp]'")])
     from mvbuild.lsp.check import CheckOptions
 
-    serve(CheckOptions(target=target, vars=vars_of(vars), freshness=freshness))
+    serve(CheckOptions(target=target, vars=vars_of(vars), freshness=freshness), _failed)
     return 0
+
+
+def _failed(exc: Exception) -> str:
+    """Logs and answers have one message, not a diagnostic."""
+    from mvbuild.cli.internal import internal
+
+    found = internal(exc)
+    return f"{found.message}. {found.help}"

@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import sys
-import traceback
 from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
@@ -18,7 +17,6 @@ import click
 
 from mvbuild import __version__
 from mvbuild.cli.dbt_options import INSTEAD
-from mvbuild.cli.modes import is_debug
 from mvbuild.cli.options import REPORTED, output_options
 from mvbuild.cli.pipes import outlive_readers
 
@@ -216,9 +214,9 @@ def _terminate(*_: object) -> None:
 
 def _explain(exc: Exception) -> int:
     """Known failures as diagnostics. An unexpected one is written to a file, and a message names the file."""
+    from mvbuild.cli.internal import internal
     from mvbuild.cli.output import report
     from mvbuild.diagnostics import ProjectError, error
-    from mvbuild.diagnostics.secrets import masked
     from mvbuild.ports.catalog import CatalogError
     from mvbuild.ports.engine import EngineError, QueryError
 
@@ -238,10 +236,7 @@ def _explain(exc: Exception) -> int:
     if isinstance(exc, OSError) and exc.errno == errno.ENOSPC and exc.filename is None:
         help = "Free some space, or send the output elsewhere."
         return report([error("unwritable-target", f"Cannot write the output: {exc.strerror}", help=help)])
-    details = masked("".join(traceback.format_exception(exc)), os.environ)
-    if is_debug():
-        click.echo(details, err=True)
-    return report([error("internal", f"{type(exc).__name__}; details are in {_write_down(details)}")])
+    return report([internal(exc)])
 
 
 def _misuse(exc: click.ClickException) -> Diagnostic:
@@ -263,14 +258,6 @@ def _misuse(exc: click.ClickException) -> Diagnostic:
     elif context and "unexpected extra argument" in message and any(param.name == "select" for param in context.command.params):
         help = f"Choose nodes by name with --select: `{context.command_path} --select NAME`."
     return error("command-line", message.rstrip("."), help=help)
-
-
-def _write_down(details: str) -> Path:
-    import tempfile
-
-    with tempfile.NamedTemporaryFile("w", prefix="mvbuild-", suffix=".log", delete=False, encoding="utf-8") as file:
-        file.write(details)
-    return Path(file.name)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""the Language Server Protocol <-> Projects. The only module that knows pygls."""
+"""the Language Server Protocol <-> Projects. Only this module and `failures` know pygls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
@@ -21,6 +20,7 @@ from mvbuild.lint.model import Finding
 from mvbuild.lsp.check import Checked, CheckOptions
 from mvbuild.lsp.completion import Kind, complete
 from mvbuild.lsp.definition import definition
+from mvbuild.lsp.failures import Failed, Server, log_sentences, refusal
 from mvbuild.lsp.hover import hover
 from mvbuild.lsp.names import Names
 from mvbuild.lsp.outline import Symbol, SymbolKind, symbols_of_file, symbols_of_project
@@ -115,7 +115,10 @@ class _Session:
         project = self.projects.of(path) if path is not None else None
         if path is None or project is None:
             return None
-        text = normal(self.server.workspace.get_text_document(document.uri).source)
+        try:
+            text = normal(self.server.workspace.get_text_document(document.uri).source)
+        except (OSError, UnicodeError):
+            return None  # It is not open, and the file does not exist or cannot be read.
         return project, relative(project.root, path), text, offset_of(text, (position.line, position.character), self.encoding)
 
     def compiled(self, document: types.TextDocumentIdentifier, position: types.Position) -> tuple[Project, Names, str, str, int] | None:
@@ -131,9 +134,10 @@ def path_of(uri: str) -> Path | None:
     return Path(os.path.normpath(found)) if found else None
 
 
-def serve(choices: CheckOptions) -> None:
+def serve(choices: CheckOptions, failed: Failed) -> None:
     """Serve over stdin and stdout until the end."""
-    server = LanguageServer("mvbuild", __version__)
+    log_sentences()
+    server = Server("mvbuild", __version__, failed)
     session = _Session(server, Projects(choices=choices, say=lambda message: _log(server, message)))
     _documents(server, session)
     _questions(server, session)
@@ -303,7 +307,7 @@ def _edits(server: LanguageServer, session: _Session) -> None:
         try:
             named, _ = target_at(path, text, offset, names)
         except NotRenamed as exc:
-            raise JsonRpcException(str(exc), types.LSPErrorCodes.RequestFailed) from exc
+            raise refusal(str(exc)) from exc
         return session.range(Span(SourceFile(path, text), *place_of_name(text, named)))
 
     @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
@@ -315,7 +319,7 @@ def _edits(server: LanguageServer, session: _Session) -> None:
         try:
             found = renamed(path, text, offset, params.new_name, names, project.files)
         except NotRenamed as exc:
-            raise JsonRpcException(str(exc), types.LSPErrorCodes.RequestFailed) from exc
+            raise refusal(str(exc)) from exc
         edits: dict[str, list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit]] = {}
         for span in found.spans:
             uri = session.location(project, span).uri

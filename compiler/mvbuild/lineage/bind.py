@@ -17,10 +17,11 @@ from mvbuild.lineage.named import duplicate, misnamed
 from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_node
 from mvbuild.lineage.statement import BoundQuery, Input
 from mvbuild.lineage.types import parsed, stored, text
-from mvbuild.lineage.values import Base
+from mvbuild.lineage.values import Base, Finding
 from mvbuild.parse import placeholder
 from mvbuild.parse.model import Query, Read
-from mvbuild.source import Span
+from mvbuild.parse.template_output import written_by_template
+from mvbuild.source import MappedText, Span
 
 
 def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] | None = None, *, keep: bool = False) -> Bound:
@@ -95,10 +96,7 @@ class _Binder:
         wrong = [self._missing(node, read) for read in self._unknown_tables(node)]
         bound = self._bound(node.query, node.reads)
         sql = node.query.sql
-        wrong.extend(
-            Diagnostic(code=f.code, message=f.message, span=sql.span(f.start, f.end), help=f.help or error(f.code, "").help)
-            for f in bound.findings
-        )
+        wrong.extend(_diagnostic(f, sql) for f in bound.findings)
         columns = _model_columns(node, bound)
         if node.materialized != "ephemeral":
             wrong.extend(_duplicates(columns, node))
@@ -161,6 +159,11 @@ class _Binder:
         message = f"{self.schemas.source} has no table {'.'.join((*table.namespace, table.name))}"
         help = "Fix its name, or run `mvbuild lock` if it is new."
         return error("missing-table", message, node.query.reads[read].span, help=help)
+
+
+def _diagnostic(found: Finding, sql: MappedText) -> Diagnostic:
+    notes = tuple(written_by_template(sql, found.start, sql.text[found.start : found.end]))
+    return error(found.code, found.message, sql.span(found.start, found.end), help=found.help, notes=notes)
 
 
 def _model_columns(node: ModelNode, bound: BoundQuery) -> tuple[Column | None, ...]:

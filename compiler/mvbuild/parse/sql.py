@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
 
-from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
+from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.parse.extent import MOST_TABLES, MOST_WORDS, has_many_words, is_too_deep
@@ -19,6 +19,7 @@ from mvbuild.parse.respelling import NAMES, parenthesized, respelled, trees_of
 from mvbuild.parse.splice import Edit, cut, edited
 from mvbuild.parse.sql_slips import missing_between, trailing_commas
 from mvbuild.parse.tables import find_reads
+from mvbuild.parse.template_output import written_by_template
 from mvbuild.project.setting import EMPTY
 from mvbuild.source import MappedText, Span
 
@@ -223,15 +224,7 @@ def _syntax(exc: ParseError, tokens: Sequence[Token], text: MappedText) -> Diagn
     shown = _shown(token)
     message = _explained(str(details.get("description") or ""), shown, token is tokens[-1])
     help = missing_between(tokens, token) or _way_out(token, shown, message)
-    return error("sql-syntax", message, _span(text, token), help=help, notes=_written(text, token))
-
-
-def _written(text: MappedText, token: Token) -> Iterator[Note]:
-    """The output of a template's expression, if the error is in it and so not visible in the file."""
-    given = text.given(token.start)
-    if given is not None and placeholder.PREFIX not in given and _shown(token) in given:
-        lines = given.strip().splitlines()
-        yield Note(message=f"the template writes {lines[0][:120]}{' ...' if len(lines) > 1 or len(lines[0]) > 120 else ''}")
+    return error("sql-syntax", message, _span(text, token), help=help, notes=written_by_template(text, token.start, shown))
 
 
 def _explained(description: str, shown: str, is_last: bool) -> str:

@@ -108,6 +108,21 @@ def test_names_that_do_not_exist(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "notes"),
+    [
+        ("SELECT {{ var('nothing') }} AS x FROM raw.orders", ["the template writes None"]),
+        ("SELECT {{ 'nope' }} FROM raw.orders", ["the template writes nope"]),
+        ("SELECT nope, {{ 'id' }} FROM raw.orders", []),
+        ("SELECT {{ ref('orders_clean') }}.nope FROM {{ ref('orders_clean') }}", []),
+    ],
+)
+def test_a_name_that_only_the_template_writes_is_shown(tmp_path: Path, sql: str, notes: list[str]) -> None:
+    project = FILES.get("mvbuild.yml", "name: shop\n") + "vars: {nothing: null}\n"
+    (diagnostic,) = bound(tmp_path, {**FILES, "mvbuild.yml": project, "models/m.sql": sql}).diagnostics
+    assert [note.message for note in diagnostic.notes] == notes
+
+
+@pytest.mark.parametrize(
     ("sql", "expected"),
     [
         ("SELECT o.nope FROM raw.orders o", "unknown-column models/m.sql:1:10: nope"),

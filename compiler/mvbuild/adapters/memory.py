@@ -260,6 +260,9 @@ class _MemoryChanges(MetadataChanges):
         names = [field["name"] for field in change.table.schema["fields"]]
         return any(meets_all(dict(zip(names, row, strict=True)), predicates) for row in rows)
 
+    def has_replaced_text(self, change: TableChange) -> bool:  # noqa: ARG002
+        return False
+
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         groups = (part.added for part in change.parts if self._meets_any(change, part.files.added, predicates))
         return sum(groups, FileGroup())

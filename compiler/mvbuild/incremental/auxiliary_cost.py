@@ -227,5 +227,8 @@ class _Expected:
     def reads_here(self, change: TableChange, columns: Sequence[str], /) -> bool:
         return change.old != _EXPECTED and self.read.reads_here(change, columns)
 
+    def replaces_text(self, storage: TableState, /) -> bool:
+        return self.read.replaces_text(storage)
+
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
         return self.read.irrelevant(shape, given, changes)

@@ -33,7 +33,7 @@ from mvbuild.ports.states import TableState
 from mvbuild.storage.auxiliary_views import Computed, computed_from, doubted_views, listed_views, view_name, views_of_rows
 from mvbuild.storage.stored import stored
 
-_WITHOUT = ("nondeterministic", "metadata-columns", "forced", "round-trip-unproven")
+_WITHOUT = ("nondeterministic", "metadata-columns", "forced", "round-trip-unproven", "text-not-kept")
 """Reasons for a full refresh after which an auxiliary view would have no use."""
 MUCH, LESS = 0.25, 0.6
 """Where a change is already followed, and that takes more than `MUCH` of a full refresh, other views are computed if the refresh then costs

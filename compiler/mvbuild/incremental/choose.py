@@ -100,6 +100,7 @@ def choose(question: Question) -> StrategyChoice:
     try:
         shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
         changes = changes_of(given, shape, question.read)
+        _require_kept_text(storage, question.read)
     except Refused as exc:
         return in_full(exc, given)
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
@@ -120,6 +121,13 @@ def without_rows_alone(given: Inputs) -> None:
         columns = metadata_columns_of((given.text.text,), one.pin.table)
         if columns:
             raise Refused("metadata-columns", f"{', '.join(columns)} depends on the files of {known_as(one.pin.table)}")
+
+
+def _require_kept_text(storage: TableState, read: ReadChange) -> None:
+    """Raise Refused if rows of the storage may not be found again by their text."""
+    if read.replaces_text(storage):
+        columns = ", ".join(one.column for one in storage.partition_by)
+        raise Refused("text-not-kept", f"the storage is partitioned by {columns}, and a text there has U+FFFD in place of other bytes")
 
 
 _SAME = "no row was added or removed"

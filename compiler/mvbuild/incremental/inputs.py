@@ -48,6 +48,9 @@ class ReadChange(Protocol):
     def reads_here(self, change: TableChange, columns: Sequence[str], /) -> bool:
         """Whether its rows are read without an engine."""
 
+    def replaces_text(self, storage: TableState, /) -> bool:
+        """Whether a partition of a table may have another text than the query returned."""
+
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
         """The leaves whose changed rows cannot affect the query, each with the reason."""
 

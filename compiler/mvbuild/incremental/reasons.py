@@ -31,6 +31,11 @@ CODES: Mapping[str, tuple[str, str]] = {
         "A column that the query reads has changed its type or its meaning.",
         "Nothing to do: the next refreshes can be incremental again.",
     ),
+    "text-not-kept": (
+        "The storage is partitioned by a column with text that is not valid UTF-8, which Iceberg replaces in partitions: rows cannot be "
+        "found again by it.",
+        "Partition by another column, or repair the text where it comes from.",
+    ),
     "partition-column-dropped": (
         "A former partition column of a base table was dropped, and the change includes files written before the drop.",
         "Nothing to do: changes to newer files can be followed. To follow changes to the old files too, rewrite them.",

@@ -75,6 +75,17 @@ class Changes:
     def reads_here(self, change: TableChange, columns: Sequence[str]) -> bool:
         return self.source.reads_here(change, columns)
 
+    def replaces_text(self, storage: TableState) -> bool:
+        """Whether a partition of a table may have another text than the query returned: Iceberg only keeps valid UTF-8 there."""
+        types = {field["name"]: field["type"] for field in storage.schema["fields"]}
+        is_by_text = any(one.transform == "identity" and types.get(one.column) == "string" for one in storage.partition_by)
+        if not is_by_text or storage.current_snapshot_id is None:
+            return False
+        try:
+            return self.source.has_replaced_text(self(storage, NO_SNAPSHOT, storage.current_snapshot_id))
+        except ChangeRefused:
+            return True
+
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves whose changed rows cannot affect the query, each with the reason."""
         # Imported here, as in `conditions_of`, because a run that finds nothing to do interprets no query.

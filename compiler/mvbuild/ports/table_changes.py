@@ -20,6 +20,10 @@ class TableChanges(Protocol):
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         """Whether metadata allows a row of the change to satisfy all predicates of one of the conjunctions. Reads no data."""
 
+    def has_replaced_text(self, change: TableChange) -> bool:
+        """Whether the metadata of added files shows a text in which bytes that are not valid UTF-8 may have been replaced. Engines read it
+        in place of the text in the file. Reads no data."""
+
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         """The added files in which, by their metadata, a row can satisfy all predicates. Reads no data."""
 

@@ -89,6 +89,13 @@ class Refusing(Changes):
         raise ChangeRefused(self.code, f"{table.identifier} at {old} and {new}")  # type: ignore[arg-type]
 
 
+class Replacing(Changes):
+    """A catalog whose partitions have another text than the query returned."""
+
+    def replaces_text(self, storage: TableState) -> bool:
+        return True
+
+
 def configured(of: Shop, policy: RefreshPolicy = "auto", more: str = "") -> Shop:
     """The same definition under another configuration."""
     return of.write({"models/daily.yml": f"models: [{{name: daily, config: {{refresh_policy: {policy}{more}}}}}]\n"})
@@ -181,6 +188,11 @@ def column_changed(root: Path) -> str:
 
 def refused_by_metadata(code: str) -> Callable[[Path], str]:
     return lambda root: choice(made := changed(built(root)), Refusing(made.catalog, code=code)).code
+
+
+def text_not_kept(root: Path) -> str:
+    made = changed(built(root))
+    return choice(made, Replacing(made.catalog.changes)).code
 
 
 def nondeterministic(root: Path) -> str:
@@ -340,6 +352,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "column-changed": column_changed,
     "partition-column-dropped": refused_by_metadata("partition-column-dropped"),
     "equality-deletes": refused_by_metadata("equality-deletes"),
+    "text-not-kept": text_not_kept,
     "files-missing": refused_by_metadata("files-missing"),
     "non-iceberg-source": refused_by_metadata("non-iceberg-source"),
     "nondeterministic": nondeterministic,

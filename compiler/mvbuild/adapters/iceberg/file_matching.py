@@ -45,6 +45,10 @@ def may_match(change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]
     return any(_may_match(change, files, predicates) for predicates in conjunctions)
 
 
+def has_replaced_text(change: TableChange) -> bool:
+    return any(entry.has_replaced_text for part in change.parts for entry in part.files.added)
+
+
 def matching(change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
     """The matching files among those that were added."""
     return group(matching_files(change, predicates))

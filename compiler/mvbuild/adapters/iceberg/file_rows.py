@@ -11,7 +11,7 @@ from mvbuild.adapters.iceberg.row_groups import Within, rows_within_range, with_
 from mvbuild.ports.changes import TEXTS, is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.manifests import FileEntry
     from mvbuild.adapters.iceberg.metadata import Raw
-
-_REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +47,10 @@ class RowReader:
         optional = [{**field, "required": False} for field in fields]
         schema = Schema.model_validate({"type": "struct", "schema-id": 0, "fields": optional})
         self.schema: pa.Schema = schema_to_pyarrow(schema, include_field_ids=False)
-        self._constants: dict[int, dict[int, int]] = {
-            spec["spec-id"]: {
-                field["source-id"]: at
-                for at, field in enumerate(spec["fields"])
-                if field["transform"] == "identity" and "source-id" in field
-            }
+        self._constants = {
+            spec["spec-id"]: {field["source-id"] for field in spec["fields"] if field["transform"] == "identity" and "source-id" in field}
             for spec in raw.get("partition-specs") or ()
         }
-        """Spec -> column by whose values it partitions -> its place in the partition of a file."""
 
     def table(self, files: Sequence[FileRows]) -> pa.Table:
         """The rows, file by file and in the order of the files. Raises Inexact, or what a missing or damaged file raises."""
@@ -70,11 +63,10 @@ class RowReader:
     def _of_file(self, rows: FileRows) -> pa.Table:
         from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
-        constants = self._constants.get(rows.entry.spec_id, {})
         with self._io.new_input(rows.entry.path).open() as source:
             file = ParquetFile(source, pre_buffer=True)
-            names = exact_columns(file, self._wanted, constants)
-            if names is None or self._differs_in_manifest(rows.entry, constants) or file.metadata.num_rows != rows.entry.file.record_count:
+            names = exact_columns(file, self._wanted, self._constants.get(rows.entry.spec_id, ()))
+            if names is None or rows.entry.has_replaced_text or file.metadata.num_rows != rows.entry.file.record_count:
                 raise Inexact(rows.entry.path)
             if rows.within is not None:
                 # Texts as they are stored, each once, until few rows are left.
@@ -86,12 +78,6 @@ class RowReader:
             groups, positions = with_positions(file, rows.positions)
             table = file.read_row_groups(groups, columns=list(names.values()))
         return self._fitted(_picked(table, positions, rows.without), names)
-
-    def _differs_in_manifest(self, entry: FileEntry, constants: Mapping[int, int]) -> bool:
-        """Whether the value by which the file is partitioned may differ from the one in the file. Engines read the one in the manifest,
-        where bytes that are not valid UTF-8 have been replaced."""
-        texts = (entry.file.partition[at] for id_, at in constants.items() if self._wanted.get(id_) == "string")
-        return any(text is not None and _REPLACED in text for text in texts)
 
     def _without_values(self, rows: FileRows) -> pa.Table:
         """Rows of a file that has none of the columns. PyArrow loses count of them: a table without columns has no rows after `take`."""

@@ -41,6 +41,9 @@ class Header:
     spec_id: int
 
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FileEntry:
     """A live file of a manifest."""
@@ -74,6 +77,12 @@ class FileEntry:
         return tuple(
             NAN if isinstance(value, float) and math.isnan(value) else value for value in values_of(self.entry.data_file.partition)
         )
+
+    @property
+    def has_replaced_text(self) -> bool:
+        """Whether the partition has a text in which bytes that are not valid UTF-8 may have been replaced. Engines read it in place of the
+        text in the file."""
+        return any(isinstance(value, str) and _REPLACEMENT in value for value in self.partition)
 
     @property
     def referenced(self) -> str | None:

@@ -36,6 +36,9 @@ class MetadataChanges:
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         return file_matching.may_match(change, conjunctions)
 
+    def has_replaced_text(self, change: TableChange) -> bool:
+        return file_matching.has_replaced_text(change)
+
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         return file_matching.matching(change, predicates)
 

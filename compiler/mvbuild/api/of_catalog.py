@@ -48,7 +48,7 @@ def _chosen(spark: Any, known: Mapping[str, Mapping[str, str]], names: tuple[str
     if known:
         raise _refused(f"Spark knows several catalogs: {', '.join(known)}", "Write full names, or name the catalog: catalog=...")
     raise _refused(
-        "There is no project here, and the Spark session has no Iceberg catalog that mvbuild can read",
+        "No project found, and the Spark session has no Iceberg catalog that mvbuild can read",
         "Name the project's directory: project=..., or pass PyIceberg's properties of the catalog: catalog={'name': ..., ...}.",
     )
 

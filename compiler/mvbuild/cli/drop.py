@@ -41,7 +41,7 @@ def command(options: Options, name: str, yes: bool) -> int:
 
 def _asked(item: Removed) -> bool:
     if not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask for confirmation: pass --yes to drop without it")
+        raise click.UsageError("Cannot ask for confirmation without a terminal: pass --yes")
     names = ", ".join(str(n) for n in item.names)
     if item.unreadable:
         return click.confirm(

@@ -53,7 +53,7 @@ def command(
         raise click.UsageError("FILES cannot be combined with --select or --exclude")
     missing = next((file for file in files if not os.path.lexists(file)), None)
     if missing is not None:
-        raise click.UsageError(f"There is no file '{missing}'. FILES are paths; choose models by name with --select")
+        raise click.UsageError(f"File '{missing}' does not exist. FILES are paths; choose models by name with --select")
     own = _paths_in(options.project_dir, files) if files else None
     asked = _Asked(options, select, exclude, tuple(r for text in rules for r in text.replace(",", " ").split()), catalog, own)
     try:

@@ -86,7 +86,7 @@ def _last_run(options: Options) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        message = f"There is no last run: {path} cannot be read"
+        message = f"No earlier run found: cannot read {path}"
         raise ProjectError([error("no-state", message, help="Run `mvbuild run`.")]) from None
     return found if isinstance(found, dict) else {}
 

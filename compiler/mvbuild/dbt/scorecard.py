@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mvbuild.dbt.reasons import REASONS
 from mvbuild.diagnostics.render import location
@@ -30,6 +30,8 @@ Kind = Literal[
     "resource",
     "project",
 ]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""In the order in which they are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from mvbuild.dbt.proof import cascade, prove
 from mvbuild.dbt.properties import judge_properties, read_layers, seeds_of
 from mvbuild.dbt.read import read_project
 from mvbuild.dbt.rendering import Renderings, start
-from mvbuild.dbt.scorecard import Item, Scorecard
+from mvbuild.dbt.scorecard import KINDS, Item, Scorecard
 from mvbuild.dbt.seeds import judge_seeds
 from mvbuild.dbt.snapshots import judge_snapshots
 from mvbuild.dbt.templates import installed_packages, judge_macros, judge_uses, read_templates
@@ -169,22 +169,5 @@ def _other_dialect(work: ImportState) -> None:
 
 def _card(work: ImportState) -> Scorecard:
     target = work.project.target
-    order = (
-        "model",
-        "seed",
-        "source",
-        "test",
-        "macro",
-        "snapshot",
-        "analysis",
-        "exposure",
-        "metric",
-        "semantic model",
-        "saved query",
-        "unit test",
-        "package",
-        "resource",
-        "project",
-    )
-    items = tuple(sorted(work.items, key=lambda i: (order.index(i.kind), i.span.file.path, i.span.start, i.name)))
+    items = tuple(sorted(work.items, key=lambda i: (KINDS.index(i.kind), i.span.file.path, i.span.start, i.name)))
     return Scorecard(project=work.project.name, adapter=target.adapter, target=target.name, schema=target.schema, items=items)

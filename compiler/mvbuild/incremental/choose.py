@@ -127,7 +127,9 @@ def _require_kept_text(storage: TableState, read: ReadChange) -> None:
     """Raise Refused if rows of the storage may not be found again by their text."""
     if read.replaces_text(storage):
         columns = ", ".join(one.column for one in storage.partition_by)
-        raise Refused("text-not-kept", f"the storage is partitioned by {columns}, and a text there has U+FFFD in place of other bytes")
+        raise Refused(
+            "text-not-kept", f"the storage is partitioned by {columns}, where some text has U+FFFD in place of bytes that are not UTF-8"
+        )
 
 
 _SAME = "no row was added or removed"

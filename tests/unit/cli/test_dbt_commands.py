@@ -219,7 +219,7 @@ def test_a_data_test_that_waits_for_another_mv_is_not_run_again(
 def test_a_retry_without_a_run(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = call("retry", root, {}, monkeypatch, capsys)
     assert outcome.exit == 2
-    assert "error[no-state]: There is no last run" in outcome.stderr
+    assert "error[no-state]: No earlier run found" in outcome.stderr
 
 
 def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def test_drop_wants_a_yes_where_it_cannot_ask(built: Shop, monkeypatch: pytest.M
     monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: built.catalog)
     done = call(built.root, "drop", "monthly")
     assert done.return_value == 2
-    assert "error[command-line]: There is no terminal to ask for confirmation: pass --yes to drop without it" in done.stderr
+    assert "error[command-line]: Cannot ask for confirmation without a terminal: pass --yes" in done.stderr
     assert "drop --help`." in done.stderr
     done = call(built.root, "drop", "monthly", "--yes")
     assert done.stdout.startswith("dropped lake.main.monthly, lake.main.monthly__storage (")

@@ -80,7 +80,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     write_project(tmp_path, {"models/m.sql": STAR, "notes.sql": "select 1\n"})
     result = lint(tmp_path, {}, str(tmp_path / "models/m.sql"), str(tmp_path / "nosuch.sql"))
     assert result.return_value == 2
-    assert "error[command-line]: There is no file '" in result.stderr
+    assert "error[command-line]: File '" in result.stderr
     assert "--select" in result.stderr
     assert lint(tmp_path, {}, str(tmp_path / "notes.sql")).return_value == 0
 

@@ -1,7 +1,8 @@
 """The features that a history may have in addition to rows and layouts: each with queries that are sensitive to it, and steps that use it.
 
 A feature is a change that was once overlooked: columns that move, a storage that others alter, names of another catalog, settings of the
-session, positions of rows in files, timestamps beyond the range of some readers, views that bind by position, inner results that are kept.
+session, positions of rows in files, timestamps beyond the range of some readers, views that bind by position, inner results that are kept,
+text that is not valid UTF-8; and what real projects are made of.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spark.history_idioms import IDIOMS
 from spark.history_queries import Model
 from unit.incremental.queries import Type
 
@@ -224,6 +226,26 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT array(CAST(max(t) AS DOUBLE)) AS most FROM (SELECT k, sum(v) AS t FROM {%a} GROUP BY k) AS q",
         ),
         steps={"append": 3, "update": 3, "delete": 3, "merge": 2},
+    ),
+    "text": Feature(
+        queries=(
+            "SELECT k, x FROM {%a}",
+            "SELECT x, count(*) AS n, sum(v) AS total, count(v) AS vs FROM {%a} GROUP BY x",
+            "SELECT DISTINCT x FROM {%a}",
+            "SELECT k, max(x) AS most, min(x) AS least FROM {%a} GROUP BY k",
+            "SELECT y.k, y.x FROM {%a} x JOIN {%b} y ON x.x = y.x",
+            "SELECT k, v FROM {%a} WHERE x > 'x'",
+            "SELECT k, hex(CAST(x AS BINARY)) AS bytes FROM {%a}",
+            "SELECT k, x FROM {%a} EXCEPT SELECT k, x FROM {%b}",
+            "SELECT k, v, x FROM (SELECT *, row_number() OVER (PARTITION BY x ORDER BY v, k) AS at FROM {%a}) WHERE at = 1",
+        ),
+        steps={"append": 2, "update": 3, "delete": 3, "compact": 2},
+        columns={"x": "text"},
+    ),
+    "idioms": Feature(
+        queries=IDIOMS,
+        steps={"append": 3, "update": 4, "delete": 3, "merge": 2},
+        columns={"day": "date", "s": "string", "f": "boolean", "d": "decimal"},
     ),
 }
 SESSION_STEPS = ("set_cut", "set_bound", "set_zone")

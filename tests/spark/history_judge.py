@@ -160,7 +160,7 @@ class Judge:
         for name, row in rows:
             counted = found[name]
             assert counted is not None
-            counted[row] += 1
+            counted[bytes.fromhex(row).decode("utf-8", "backslashreplace")] += 1
         return found
 
     def _storage(self, model: Model) -> str:
@@ -188,11 +188,11 @@ def filled(query: str, names: Mapping[str, str]) -> str:
 
 
 def _as_text(name: str, source: str, fields: Sequence[Any]) -> str:
-    """`0.0` and `-0.0` are one value."""
+    """Hexadecimal, as text that is not valid UTF-8 does not reach Python. `0.0` and `-0.0` are one value."""
     columns = [f"q.`{f.name}`" for f in fields]
     values = [f"round({c}, 9) + 0.0D" if f.dataType.typeName() in ("double", "float") else c for c, f in zip(columns, fields, strict=True)]
     listed = ", ".join(f"coalesce(CAST({value} AS STRING), 'NULL')" for value in values)
-    return f"SELECT '{name}' AS mv, concat_ws('|', {listed}) AS row FROM {source} AS q"
+    return f"SELECT '{name}' AS mv, hex(CAST(concat_ws('|', {listed}) AS BINARY)) AS row FROM {source} AS q"
 
 
 def _require_same(what: str, found: Rows | None, truth: Rows) -> None:

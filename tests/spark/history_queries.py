@@ -114,6 +114,7 @@ def _config(chance: random.Random, columns: Mapping[str, Type], *, is_typed: boo
         parts.append(f"sort_by: ['{chance.choice([n for n in columns if '`' not in n] or ['k'])} desc']")
     properties = [f"write.{of}.mode: copy-on-write" for of in ("delete", "update", "merge")] if chance.random() < 0.35 else []
     properties += [f"write.format.default: {chance.choice(('avro', 'orc'))}"] if chance.random() < 0.1 else []
+    properties += [f"format-version: {chance.choice((1, 3))}"] if chance.random() < 0.15 else []
     if properties:
         parts.append(f"table_properties: {{{', '.join(properties)}}}")
     if chance.random() < 0.15:

@@ -21,6 +21,7 @@ SQL_TYPES: Mapping[Type, str] = {
     "date": "DATE",
     "double": "DOUBLE",
     "timestamp": "TIMESTAMP",
+    "text": "STRING",
 }
 VALUES: Mapping[Type, tuple[Any, ...]] = {
     **OF_QUERIES,
@@ -33,6 +34,7 @@ VALUES: Mapping[Type, tuple[Any, ...]] = {
         datetime(9999, 12, 31),
         datetime(1001, 1, 1),
     ),
+    "text": (None, "x", "x", "y", b"x\xff", b"x\xfe", b"\xff"),
 }
 MOST_ROWS = 14
 """Above that a base table gets no more."""
@@ -87,7 +89,8 @@ class BaseTable:
     def create(self, chance: random.Random, statement: str = "CREATE TABLE") -> None:
         columns = [f"{n} {SQL_TYPES[t]}{' NOT NULL' if n in self.required else ''}" for n, t in self.columns.items()]
         self.extra, self.wide = ["note"], set()
-        self.fields = chance.choice(([], ["k"], ["bucket(2, v)"]))
+        by_text = [[n] for n, t in self.columns.items() if t == "text"] * 3
+        self.fields = chance.choice(([], ["k"], ["bucket(2, v)"], *by_text))
         layout = f"PARTITIONED BY ({', '.join(self.fields)})" if self.fields else ""
         modes = ", ".join(f"'write.{of}.mode' = '{self.mode}'" for of in ("delete", "update", "merge"))
         self.sql(
@@ -302,6 +305,8 @@ def _literal(value: Any) -> str:
         return f"CAST('{value}' AS DOUBLE)"
     if isinstance(value, str):
         return f"'{value}'"
+    if isinstance(value, bytes):
+        return f"CAST(X'{value.hex()}' AS STRING)"
     if isinstance(value, datetime):
         return f"TIMESTAMP'{value}'"
     return f"DATE'{value}'" if hasattr(value, "isoformat") else f"CAST({value} AS DECIMAL(10, 2))"

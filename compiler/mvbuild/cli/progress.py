@@ -87,7 +87,7 @@ class Progress:
             elif isinstance(event, Tested):
                 self._end_said()
                 if not self._quiet or event.result.status != "pass":
-                    self._print(_test_lines(event.result, event.index, event.total))
+                    self._print(*_test_lines(event.result, event.index, event.total))
                     if event.result.details:
                         click.echo(f"\n{event.result.details}\n")
             elif isinstance(event, Checked):
@@ -124,13 +124,13 @@ class Progress:
         left = f"{self._left} left | " if self._left else ""
         return f"{left}{', '.join(names)}{_work_text(self._work())}"
 
-    def _print(self, lines: Sequence[str], *, err: bool = False) -> None:
-        for line in lines:
-            if err:
-                click.echo(line, err=True, color=self._color)
-            else:
-                # Whether it is a terminal is not asked again for each of thousands of lines.
-                click.echo(line if self._is_colored else click.unstyle(line), color=True)
+    def _print(self, lines: Sequence[str], word: str = "", *, err: bool = False) -> None:
+        """`word`: what is colored in the first line."""
+        text = "\n".join(lines)
+        if word and (err or self._is_colored):
+            text = text.replace(word, click.style(word, fg=_COLORS[word]), 1)
+        # Whether stdout is a terminal is not asked again for each of thousands of lines.
+        click.echo(text, err=err, color=self._color if err else True)
 
     def _checked(self, event: Checked) -> None:
         one = event.result
@@ -139,7 +139,7 @@ class Progress:
         word = _VERDICTS[one.status]
         head = f"{event.index} of {event.total} {word} {describe(self._graph, one.node)}"
         if not self._quiet or word in ("FAIL", "ERROR"):
-            self._print(_lines(head, "", f"{one.seconds:.2f}s", word))
+            self._print(_lines(head, "", f"{one.seconds:.2f}s"), word)
             for finding in _findings(one):
                 click.echo(_stamped(f"  {finding}"))
         if one.rows:
@@ -151,7 +151,7 @@ class Progress:
         what = f"{word} {verb}" if verb else word
         name = self._graph.nodes[event.result.node].identifier.dotted
         if not self._quiet or event.result.status == "error":
-            self._print(_lines(f"{event.index} of {event.total} {what} {name}", _more(event.result), end, word))
+            self._print(_lines(f"{event.index} of {event.total} {what} {name}", _more(event.result), end), word)
         for test in event.result.tests:
             if test.status != "pass":
                 count = "" if test.failures is None else f" {test.failures}"
@@ -219,12 +219,12 @@ def _duration(seconds: float) -> str:
     return f"{hours}h " * bool(hours) + f"{minutes}m {int(seconds % 60)}s"
 
 
-def _test_lines(test: TestResult, index: int, total: int) -> list[str]:
-    """The lines of one data test of `mvbuild test`."""
+def _test_lines(test: TestResult, index: int, total: int) -> tuple[list[str], str]:
+    """The lines of one data test of `mvbuild test`, and its verdict in them."""
     word = {"pass": "PASS", "warn": "WARN", "skipped": "SKIP"}.get(test.status, "FAIL" if test.failures else "ERROR")
     count = f" {test.failures}" if test.failures else ""
     why = f" ({test.message})" if test.status in ("skipped", "error") else ""
-    return _lines(f"{index} of {total} {word}{count} {test.name}", why, f"{test.seconds:.2f}s", word)
+    return _lines(f"{index} of {total} {word}{count} {test.name}", why, f"{test.seconds:.2f}s"), word
 
 
 def _outcome(result: NodeResult) -> tuple[str, str, str]:
@@ -283,15 +283,16 @@ def _short(number: int) -> str:
     return str(number)
 
 
-def _lines(head: str, more: str, end: str, word: str = "") -> list[str]:
+def _lines(head: str, more: str, end: str) -> list[str]:
     """`head more ... [end]` with the time, in 80 columns if the names allow it: what does not fit follows on a line of its own."""
     room = _WIDTH - _STAMP - len(f" ... [{end}]")
     fits = len(head) + len(more) <= room
     text = head + more if fits else head
     dots = "." * max(3, room + 3 - len(text))
-    line = f"{text} {dots} [{end}]"
-    styled = line.replace(word, click.style(word, fg=_COLORS[word]), 1) if word else line
-    return [_stamped(styled), *([f"{' ' * _STAMP}{more.strip().removeprefix('(').removesuffix(')')}"] if more and not fits else [])]
+    return [
+        _stamped(f"{text} {dots} [{end}]"),
+        *([f"{' ' * _STAMP}{more.strip().removeprefix('(').removesuffix(')')}"] if more and not fits else []),
+    ]
 
 
 def _stamped(line: str) -> str:

@@ -16,8 +16,9 @@ from typing import Any, Literal
 from unit.incremental.mixed_queries import Mixed
 from unit.incremental.on_duckdb import Row, Table
 
-Type = Literal["int", "decimal", "string", "boolean", "date", "double", "bigint", "decimal4", "timestamp", "digits"]
-"""decimal4 has four digits behind the point, decimal two; digits are strings that are numbers."""
+Type = Literal["int", "decimal", "string", "boolean", "date", "double", "bigint", "decimal4", "timestamp", "digits", "text"]
+"""decimal4 has four digits behind the point, decimal two; digits are strings that are numbers; text may not be valid UTF-8, and only tables
+of histories have it."""
 Change = Literal["inserts", "deletes", "mixed"]
 """Of a whole case: nothing but rows that came, nothing but rows that went, or anything."""
 

@@ -151,6 +151,49 @@ def test_rows_and_day_move_together(shop: Project, clock: Clock) -> None:
         assert stored(shop, name) == expected(shop, name, FIRST + timedelta(days=3)), name
 
 
+NEWEST = (
+    "SELECT order_id, customer_id, amount, order_date, row_number() OVER (PARTITION BY customer_id ORDER BY order_date DESC, order_id) AS r"
+)
+KEPT = {
+    "newest": f"SELECT order_id, amount FROM ({NEWEST} FROM raw.orders) WHERE r <= 9 AND order_date >= current_date - 30",
+    "totals": f"SELECT customer_id, count(*) AS n, sum(amount) AS total, count(amount) AS counted FROM ({NEWEST} FROM raw.orders) "
+    "WHERE r <= 9 AND order_date >= current_date - 30 GROUP BY customer_id",
+    "bands": f"SELECT order_id, CASE WHEN order_date >= current_date - 7 THEN 'new' ELSE 'old' END AS band FROM ({NEWEST} FROM raw.orders) WHERE r <= 4",
+    "all_of_it": f"SELECT order_id, r FROM ({NEWEST} FROM raw.orders) WHERE r <= 2 AND order_date >= current_date - 3000",
+    "means": "SELECT customer_id, avg(amount) AS mean FROM raw.orders GROUP BY customer_id HAVING max(order_date) >= current_date - 5",
+    "one_row": f"SELECT count(*) AS n, max(order_date) AS last FROM ({NEWEST} FROM raw.orders) WHERE order_date <= current_date AND r <= 5",
+}
+
+
+@pytest.mark.parametrize("setting", ["always", "auto"])
+def test_the_day_is_read_above_auxiliary_views(project: MakeProject, clock: Clock, setting: str) -> None:
+    """A view has rows of no certain day. What the MV takes of them moves with the day, with the rows, and with both."""
+    config = f"{{{{ config(refresh_policy='incremental', auxiliary_views='{setting}') }}}}\n"
+    made = project({**IN_BERLIN, **{f"models/{name}.sql": f"{config}{query}\n" for name, query in KEPT.items()}})
+    made.spark.conf.set(ZONE, "Europe/Berlin")
+    days = [FIRST + timedelta(days=at) for at in range(-45, 3)]
+    made.make("raw.orders", orders(*((at, at % 4, day.isoformat(), f"{at}.50") for at, day in enumerate(days))))
+    made.run()
+    followed: dict[str, Counter[str]] = {name: Counter() for name in KEPT}
+    for number in range(1, 6):
+        day = FIRST + timedelta(days=(number + 1) // 2)
+        clock.at = datetime.combine(day, time(9), BERLIN)  # every second round, the day is the same
+        if number > 1:
+            made.append("raw.orders", *(order(1000 + number * 10 + at, at, _day(at * 8 - 30), "1.25") for at in range(4)))
+            made.sql(f"DELETE FROM lake.raw.orders WHERE order_date IN (DATE '{_day(number - 25)}', DATE '{_day(number - 3)}')")
+        result = made.run()
+        assert result.ok, messages(result)
+        for name, query in KEPT.items():
+            text = query.replace("raw.", "lake.raw.").replace("current_date", f"DATE '{day}'")
+            assert stored(made, name) == made.bag(text), (number, name, of(result, name).details)
+            details = of(result, name).details
+            followed[name][details["strategy"]] += 1
+            assert setting == "auto" or name == "means" or details["auxiliary_views"], (name, details)
+        assert set(states(made).values()) == {("fresh", ())}
+        assert set(named(made.run(spark=NoSpark())).values()) == {"reused"}
+    assert not [name for name, found in followed.items() if "full" in found], followed
+
+
 GUARDED = {
     "filtered": "SELECT k, sum(10 DIV v * day(current_date)) FILTER (WHERE v <> 0) AS s, count(*) AS n FROM raw.o GROUP BY k",
     "right_side": "SELECT o.k, o.v, c.f FROM raw.o JOIN raw.c ON o.k = c.k AND c.f <> 0 AND 10 DIV c.f > day(current_date) - 27",

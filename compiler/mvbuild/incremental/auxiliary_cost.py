@@ -64,7 +64,7 @@ def cost_of_views(
     spent, size = Cost(bytes=0, rows=0), 0
     for cut, table in zip(division.cuts, tables, strict=True):
         held = _as_view(cut, table or _model(cut, division, over(given, kept, {}), question.read, storage))
-        cost = _cost(question, held, given, cut.shape, kept, changes, expected)
+        cost = _cost(question, held, given.timeless, cut.shape, kept, changes, expected)
         if cost is None:
             return None
         spent += cost
@@ -113,7 +113,7 @@ def _cost(
     inputs = over(given, kept, since)
     below = {leaf: change for leaf, change in changes.items() if leaf in read}
     below |= {leaf: change for leaf, change in expected.items() if leaf in read}
-    if not below:
+    if not below and not inputs.moved:
         return Cost(bytes=0, rows=0)
     asked = replace(question, has_children=True, read=_Expected(question.read))
     choice = cheapest_of(asked, held, inputs, shape, below)

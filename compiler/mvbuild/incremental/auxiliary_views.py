@@ -17,8 +17,9 @@ from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.auxiliary_cost import cost_of_views, least_seconds
 from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
+from mvbuild.incremental.clock import without_calls
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import divisions, follows_deletes
+from mvbuild.incremental.cuts import divisions, is_followed
 from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
@@ -57,8 +58,8 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
         without_rows_alone(given)
     except (Refused, KeyError):
         return found
-    if given.clock or nondeterministic_word(given.text.text) or any(variables(given.text.text)):
-        # A view does not record the clock, the user or the variables with which it was computed.
+    if nondeterministic_word(without_calls(given.text.text)) or any(variables(given.text.text)):
+        # A view does not record the user or the variables with which it was computed.
         return found
     storage = question.world.observed.table(node.storage)
     ways = [_way(question, given, one, storage if shape is found.shape else None) for one in divisions(shape, len(given.inputs))]
@@ -101,7 +102,8 @@ def _may_pay(question: Question, found: StrategyChoice) -> bool:
     """Whether the changes that were seen would need a full refresh or a good share of one, or the MV has auxiliary views, and whether the
     least that these cost is cheaper: known before the query is divided, which takes longer than many a small refresh gains."""
     storage = question.world.observed.table(question.node.storage)
-    if storage is None or found.full is None or found.shape is None or not found.changes:
+    has_moved = found.inputs is not None and bool(found.inputs.moved)
+    if storage is None or found.full is None or found.shape is None or not (found.changes or has_moved):
         return False
     now, has_views = _share_without(found), bool(listed_views(storage))
     most = CHEAPER if has_views else min(CHEAPER, now * LESS)
@@ -117,7 +119,7 @@ def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inpu
     if question.node.model.config.auxiliary_views == "always":
         return (followed or ways)[-1]
     if question.policy != "auto":
-        return (followed or ways)[0] if not follows_deletes(shape) else None
+        return (followed or ways)[0] if not is_followed(shape) else None
     kept = [(share, one) for one in ways if one.is_followed and (share := _share(question, found, given, one)) < CHEAPER]
     now = min([_share_without(found), *(share for share, _ in kept)])
     if now > MUCH:
@@ -159,7 +161,8 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
     changed = frozenset(leaf for leaf in leaves(shape.root) if leaf in found.changes or leaf >= len(plan.given.inputs))
     types = {field["name"]: field["type"] for field in storage.schema["fields"]}
     against = []
-    for one in answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True):
+    moved = plan.given.moved
+    for one in answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True, clock=moved):
         if one.refused is not None:
             against.append(Considered(strategy=one.strategy, code=one.refused.code, message=one.refused.message))
         elif one.strategy not in MAY_FALL_SHORT:
@@ -256,7 +259,7 @@ def choice_of_query(
         # Of a base table, this would have been found before. The views are right again now.
         what = "another writer changed an auxiliary view, so its change since the last refresh is unknown"
         return replace(_full("auxiliary-views-built", what), inputs=inputs, shape=shape)
-    if not changes:
+    if not changes and not inputs.moved:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=shape)
     return cheapest_of(replace(question, has_children=not is_computed), storage, inputs, shape, changes)
 
@@ -309,7 +312,7 @@ def _inputs_since(
         if before is None or before[:2] != (uuid, ref) or (is_fixed and before[2] != snapshot):
             raise Refused("record-incomplete", "it was computed from another table, branch or version")
         since[leaf] = before[2]
-    return over(given, kept, since)
+    return over(given.timeless, kept, since)
 
 
 def _full(code: str, message: str) -> StrategyChoice:

@@ -6,6 +6,7 @@ a version of the tree at the earlier values can be made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -38,6 +39,7 @@ from mvbuild.source import MappedText, SourceFile
 
 CALL = "mvbuild_clock"
 """The function that stands for a reading in the text of a query."""
+_CALL = re.compile(rf"{CALL}\('[^']*', ('[^']*')\)")
 _NAME, _DAYS = "clock", "days"
 """Further arguments of a cast: the name of the reading, and how many days are added to it."""
 _FOLDED = (100, 9900)
@@ -49,6 +51,15 @@ Values = Mapping[str, str]
 def call(name: str, value: str) -> str:
     """A reading in the text of a query."""
     return f"{CALL}('{name}', '{value}')"
+
+
+def without_calls(sql: str) -> str:
+    """A query with the values of its readings: what else it depends on is the same.
+
+    >>> without_calls(f"SELECT {call('current_date', '2026-01-02')} - 1")
+    "SELECT '2026-01-02' - 1"
+    """
+    return _CALL.sub(r"\1", sql)
 
 
 def with_calls(sql: str) -> str:
@@ -167,6 +178,45 @@ def reads_here(relation: Relation, names: Values) -> bool:
 def reads_below(relation: Relation, names: Values) -> bool:
     """Whether the operator or one below it has one of these readings."""
     return any(reads_here(node, names) for node in walk(relation))
+
+
+def is_timeless(relation: Relation) -> bool:
+    """Whether no expression of these operators reads the clock, at whatever value."""
+    return not any(map(_has_reading, walk(relation)))
+
+
+def reads_at_top(relation: Relation) -> bool:
+    """Whether one of the projections and filters at the top reads the clock."""
+    while isinstance(relation, Project | Filter):
+        if _has_reading(relation):
+            return True
+        relation = relation.child
+    return False
+
+
+def _has_reading(relation: Relation) -> bool:
+    return any(map(has_reading, expressions_of(relation)))
+
+
+def day_before(relation: Relation) -> dict[str, str]:
+    """The values of all readings as they could have been before; empty if there are none."""
+    casts = (cast for node in walk(relation) for part in expressions_of(node) for cast in part.find_all(exp.Cast) if _NAME in cast.args)
+    return {cast.args[_NAME]: _earlier_value(cast) for cast in casts}
+
+
+def _earlier_value(reading: exp.Cast) -> str:
+    text: str = reading.this.name
+    if not reading.args[_NAME].startswith(DAY):
+        return text
+    return (date.fromisoformat(text) - timedelta(days=reading.args[_DAYS] + 1)).isoformat()
+
+
+def clock_last(relation: Filter) -> Filter:
+    """The filter as two, of which the lower one has no reading; itself if each of its conditions has one."""
+    parts = conjuncts(relation.predicate)
+    timeless = conjunction([part for part in parts if not has_reading(part)])
+    of_clock = conjunction([part for part in parts if has_reading(part)])
+    return relation if timeless is None or of_clock is None else Filter(Filter(relation.child, timeless), of_clock)
 
 
 def at_values(relation: Relation, values: Values) -> Relation:

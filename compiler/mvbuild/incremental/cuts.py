@@ -13,6 +13,8 @@ These results are kept:
 * the rows of a join below LIMIT
 * for an aggregate of everything with `count(DISTINCT x)`, or with the first or last date x, the groups of x
 
+No view has a part that reads the clock: a condition like `d >= current_date - 30` remains in the query over the views.
+
 A query is divided in two more ways. `with_inner_groups` also keeps the groups of each other aggregate below the top, and the rows of
 windows below windows that partition by other columns: a change reaches a few of them, and those need not be computed from all of their rows
 again. `reduced` is for rows that are joined with the groups of an aggregate,
@@ -49,6 +51,7 @@ from mvbuild.incremental.algebra import (
     with_children,
     with_part,
 )
+from mvbuild.incremental.clock import clock_last, day_before, is_timeless, reads_at_top
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.distinct_groups import by_distinct_value, distinct_groups
 from mvbuild.incremental.division import Cut, Division
@@ -93,7 +96,7 @@ def divided(shape: Shape, tables: int) -> Division | None:
     >>> [formula(cut.shape.root) for cut in found.cuts]
     ['aggregate[customer_id, AVG(amount), COUNT(*), SUM(amount), COUNT(amount)](orders)']
     """
-    return _divided(_Cutter(shape=shape, first=tables, is_followed=follows_deletes(shape)))
+    return _divided(_Cutter(shape=shape, first=tables, is_followed=is_followed(shape)))
 
 
 def with_inner_groups(shape: Shape, tables: int) -> Division | None:
@@ -197,6 +200,10 @@ class _Cutter:
         if self.is_followed:
             return relation
         if isinstance(relation, Project | Filter):
+            if reads_at_top(relation):
+                # A view has no record of the clock, so that the part of the query that reads it remains above.
+                above = clock_last(relation) if isinstance(relation, Filter) else relation
+                return with_children(above, (self.below(above.child, of_all_rows=of_all_rows),))
             unsteady = bottom_of(relation)
             if isinstance(unsteady, Aggregate | Sessions | Window) and is_unsteady(unsteady, self.shape.types) is not None:
                 return projected(self._kept(_chain(relation, self._inside(unsteady))), relation.columns)
@@ -332,7 +339,7 @@ class _Cutter:
     def _kept(self, relation: Relation) -> Relation:
         """A scan of an auxiliary view with the relation's rows; the relation itself, if such a view would be computed in full each time."""
         made = self.shape_of(relation, tuple((name, name) for name in relation.columns))
-        if not leaves(relation) or not all(_can_be_kept(made.types.get(name)) for name in relation.columns):
+        if not leaves(relation) or not all(_can_be_kept(made.types.get(name)) for name in relation.columns) or not is_timeless(relation):
             return relation
         if not self._is_followed(made):
             return relation
@@ -366,6 +373,13 @@ def _can_be_kept(type_: Type | None) -> bool:
 def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool:
     """Whether a strategy other than a full computation can be used if rows are added and removed. `changed`: of these tables, or of all."""
     return any(one.refused is None for one in answers(shape, "deletes", changed=changed, strategies=_CERTAIN))
+
+
+def is_followed(shape: Shape) -> bool:
+    """Whether a strategy other than a full computation can be used if rows are added and removed, and if the day is another one."""
+    clock = day_before(shape.root)
+    moved = answers(shape, "inserts", changed=frozenset(), clock=clock, strategies=_CERTAIN) if clock else ()
+    return follows_deletes(shape) and (not clock or any(one.refused is None for one in moved))
 
 
 def _merges(shape: Shape) -> bool:

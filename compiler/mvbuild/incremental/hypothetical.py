@@ -10,7 +10,7 @@ from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.kinds import Kind, kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Exchange, OverwritePartitions, Rewrite, StrategyInput
-from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.shape import Shape, with_lifted_readings
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.states import Partition
 
@@ -38,19 +38,21 @@ def answers(
     partition_by: tuple[Partition, ...] = (),
     float_tolerance: float | None = None,
     has_children: bool = False,
+    clock: Mapping[str, str] | None = None,
     strategies: Iterable[str] = STRATEGIES,
 ) -> Iterator[Answer]:
     """Each is found when it is asked for. `changed`: the leaves that change, by default all. `types` of the storage; guessed if there is
-    none yet. `strategies`: those whose answers are wanted."""
+    none yet. `clock`: the earlier values of what the query reads of it, where they differ. `strategies`: those whose answers are wanted."""
     changed = leaves(shape.root) if changed is None else changed
     case = StrategyInput(
-        shape=shape,
+        shape=with_lifted_readings(shape, clock) if clock else shape,
         plus=changed,
         minus=changed if change == "deletes" else frozenset(),
         types=guessed_types(shape) if types is None else types,
         partition_by=partition_by,
         float_tolerance=float_tolerance,
         has_children=has_children,
+        clock=clock or {},
     )
     return (_answer(name, case) for name in strategies)
 

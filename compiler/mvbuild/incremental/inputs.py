@@ -122,6 +122,11 @@ class Inputs:
         return {name: before for name, before in self.clock_before.items() if before != self.clock.get(name)}
 
     @property
+    def timeless(self) -> Inputs:
+        """For a part of the query that does not read the clock."""
+        return replace(self, clock={}, clock_before={})
+
+    @property
     def schemas(self) -> tuple[Schema, ...]:
         """The schemas with which the tables are read."""
         return tuple(one.schema for one in self.inputs)

@@ -189,7 +189,8 @@ class _Refresh:
         if choice.is_no_change:
             return self._same(table, choice, summary, computed.definition)
         place = self.places.of(self.session, table, _layout(table.schema))
-        above = row_query(self.plan.division.shape, cut.leaf)
+        # The rows that the query loses are those at the earlier time, if that has moved.
+        above = row_query(self.plan.division.shape, cut.leaf) if not self.plan.given.moved else None
         outcome = carried_out(self._inputs(choice, place, name, above), summary)
         if outcome.is_empty:
             drop_branches(self.session.catalog, table, (place.branch,) if place.branch else ())

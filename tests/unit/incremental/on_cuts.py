@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, column, leaves, walk, with_part
+from mvbuild.incremental.clock import at_values, is_timeless
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cuts import divided, reduced, with_inner_groups
 from mvbuild.incremental.division import Cut, Division
@@ -22,11 +23,13 @@ from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.row_order import nondeterministic_part
 from mvbuild.incremental.row_query import RowQuery, row_query
-from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.shape import Shape, with_lifted_readings
 from mvbuild.incremental.strategies import STRATEGIES
-from unit.incremental.on_duckdb import SQL_TYPES, OnDuckDB, Row, Table, bag, like_spark
+from unit.incremental.on_duckdb import SQL_TYPES, TODAY, OnDuckDB, Row, Table, bag, like_spark
 from unit.incremental.oracle import ACCEPTED, Wrong
 from unit.incremental.queries import Generated
+
+CLOCK = {"current_date": TODAY["old"]}
 
 
 @dataclass
@@ -34,14 +37,22 @@ class OnTree(OnDuckDB):
     """A tree instead of a text."""
 
     tree: Shape = field(kw_only=True)
+    _earlier: str = field(init=False)
+    """At the earlier time."""
 
     def __post_init__(self) -> None:
         def source(read: Any) -> str:
             return f'"{self.tables[read.leaf].name}_VERSION"'
 
         outputs = [(name, f"c{at}") for at, (name, _) in enumerate(self.tree.outputs)]
-        self._text = like_spark(sql_of(pruned(self.tree.root), source, outputs=outputs, dialect="duckdb"))
+        tree = with_lifted_readings(self.tree, CLOCK).root
+        self._text, self._earlier = (
+            like_spark(sql_of(pruned(one), source, outputs=outputs, dialect="duckdb")) for one in (tree, at_values(tree, CLOCK))
+        )
         self._begin()
+
+    def text(self, version: str) -> str:
+        return (self._earlier if version == "old" else self._text).replace("_VERSION", f"_{version}")
 
     def shape(self) -> Shape:
         outputs = tuple((name, f"c{at}") for at, (name, _) in enumerate(self.tree.outputs))
@@ -66,8 +77,7 @@ class Through:
 def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: int) -> Through:
     """All ways to cut: where it helps, at inner groups, where joins restrict groups, and anywhere."""
     found = Through()
-    if not any(table.is_changed for table in case.tables) or "{today}" in case.query:
-        # No auxiliary view is kept of a query that reads the clock.
+    if not any(table.is_changed for table in case.tables) and "{today}" not in case.query:
         return found
     try:
         ready = OnDuckDB(case.query, case.tables, connection)
@@ -96,7 +106,7 @@ def cut_anywhere(shape: Shape, first: int, chance: random.Random) -> Division | 
         inner = [
             n
             for n in list(walk(shape.root))[1:]
-            if leaves(n) and n.columns and not isinstance(n, Scan | OneRow) and marks.isdisjoint(n.columns)
+            if leaves(n) and n.columns and not isinstance(n, Scan | OneRow) and marks.isdisjoint(n.columns) and is_timeless(n)
         ]
         if not inner:
             break
@@ -139,7 +149,10 @@ def _play(case: Generated, ready: OnDuckDB, division: Division, chance: random.R
         # As the query computes them: a bag has fractions without their last digits.
         rows = view.rows("new") if new == view.full() else list(new.elements())
         tables.append(Table(f"aux_{cut.leaf}", columns, old=view.rows("old"), new=rows, carried=rows[: chance.choice((0, 0, 1, 2))]))
-    outer = OnTree(case.query, tables, ready.connection, tree=division.shape)
+    try:
+        outer = OnTree(case.query, tables, ready.connection, tree=division.shape)
+    except Refused:  # its rows at the earlier time are not those of a tree
+        return
     want = outer.full()
     if steady and want != ready.full():
         wrong("division", f"over the auxiliary views: too many {want - ready.full()}, missing {ready.full() - want}")

@@ -93,7 +93,9 @@ COMPARED = 980_000
 """From this seed on queries compare a column with the value of a subquery."""
 SESSIONED = 990_000
 """From this seed on queries have sessions."""
-KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, POSITIONED, COMPARED, SESSIONED)
+NEWEST_TODAY = 995_000
+"""From this seed on queries have inner results that depend on order, or groups of which few are shown, and read the day above them."""
+KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED, POSITIONED, COMPARED, SESSIONED, NEWEST_TODAY)
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 _SHARES = (
@@ -119,6 +121,7 @@ _SHARES = (
     MIXED,
     POSITIONED,
     COMPARED,
+    NEWEST_TODAY,
 )
 COMMON = ("k", "v")
 """Columns that every table has."""
@@ -138,7 +141,7 @@ def generated(seed: int) -> Generated:
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
     if kind in (TIMED, SESSIONED):
         schemas = {name: replace(schema, columns={**schema.columns, "t": "timestamp"}) for name, schema in schemas.items()}
-    if kind == CLOCKED:
+    if kind in (CLOCKED, NEWEST_TODAY):
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
     if kind in (MIXED, POSITIONED, COMPARED):
         schemas = {name: replace(schema, columns={**schema.columns, "k": "int", "v": "int"}) for name, schema in schemas.items()}
@@ -146,13 +149,14 @@ def generated(seed: int) -> Generated:
     maker.turned = random.Random(seed + 5)
     if kind and seed % 2:
         maker.later = random.Random(seed + 1)
-    if kind == CLOCKED:
+    if kind in (CLOCKED, NEWEST_TODAY):
         maker.clock = random.Random(seed + 2)
         maker.lambdas = random.Random(seed + 4)
     of_kind = {
         SHAPED: maker.of_shape,
         VALUED: maker.of_values,
         NEWEST: maker.of_newest,
+        NEWEST_TODAY: maker.of_newest_today,
         GROUPED: maker.of_grouping_sets,
         PIVOTED: maker.of_pivot,
         TIMED: maker.of_time_window,
@@ -1094,6 +1098,39 @@ class _Maker:
                 f"SELECT sum(b.v) AS s, count(*) AS n {below}{where}",
                 f"SELECT k, v FROM {{{other}}} AS b WHERE EXISTS (SELECT 1 FROM {newest} AS a WHERE {on})",
                 f"SELECT v, count(*) AS n FROM (SELECT a.v {below}{where} UNION ALL SELECT v FROM {{{other}}}) AS u GROUP BY v",
+            )
+        )
+
+    def of_newest_today(self) -> str:
+        """The newest row of each key, or groups: the day is read above them, and at times in them or below."""
+        first, other = (self.random.choice(list(self.schemas)) for _ in range(2))
+        self.operators.add("newest row")
+
+        def near(column: str) -> str:
+            return f"{column} {self.random.choice(('>=', '>', '<', '<=', '='))} {self.day()}"
+
+        order = self.random.choice(("t DESC, v DESC", "v, t", "t"))
+        below = f" WHERE {near('t')}" if self.chance(0.1) else ""
+        numbered = f"SELECT *, row_number() OVER (PARTITION BY k ORDER BY {order}) AS place FROM {{{first}}}{below}"
+        shown = self.random.choice(("place = 1", "place = 1", f"place = 1 AND {near('t')}", f"{near('t')} AND place <= 2"))
+        newest = f"(SELECT k, v, t FROM ({numbered}) AS numbered WHERE {shown}) AS a"
+        joined = f"{{{other}}} AS b {self.random.choice(('JOIN', 'JOIN', 'LEFT JOIN', 'RIGHT JOIN'))} {newest} ON b.k = a.k"
+        where = self.random.choice(
+            ("", f" WHERE {near('a.t')}", f" WHERE {near('b.t')}", f" WHERE a.v > 0 AND {near('a.t')} AND b.v IS NOT NULL")
+        )
+        return self.random.choice(
+            (
+                f"SELECT a.k, a.v, a.t FROM {newest} WHERE {near('a.t')}",
+                f"SELECT a.k, a.v, {near('a.t')} AS x, CASE WHEN {near('a.t')} THEN 'new' ELSE 'old' END AS y FROM {newest}",
+                f"SELECT a.v, count(*) AS n, sum(b.v) AS s, count(b.v) AS m FROM {joined}{where} GROUP BY a.v",
+                f"SELECT a.v, avg(b.v) AS mean FROM {joined}{where} GROUP BY a.v HAVING count(*) > 1",
+                f"SELECT a.v, sum(CASE WHEN {near('a.t')} THEN b.v END) AS s FROM {joined} GROUP BY a.v",
+                f"SELECT count(*) AS n, max(a.t) AS last FROM {newest} WHERE {near('a.t')}",
+                f"SELECT b.k, b.v FROM {{{other}}} AS b WHERE EXISTS (SELECT 1 FROM {newest} WHERE a.k = b.k AND {near('a.t')})",
+                f"SELECT k, avg(v) AS mean FROM {{{first}}} GROUP BY k HAVING {near('max(t)')}",
+                f"SELECT k, sum(v) / count(*) AS mean, {near('max(t)')} AS x FROM {{{first}}} GROUP BY k",
+                f"SELECT n, count(*) AS ks FROM (SELECT k, count(*) AS n, max(t) AS last FROM {{{first}}} GROUP BY k) AS q WHERE {near('last')} GROUP BY n",
+                f"SELECT v, n FROM (SELECT a.v, count(*) AS n FROM {newest} WHERE {near('a.t')} GROUP BY a.v) AS q ORDER BY n DESC, v LIMIT 2",
             )
         )
 

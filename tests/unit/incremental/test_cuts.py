@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from mvbuild.incremental import cuts, queries, row_query, samples
 from mvbuild.incremental.algebra import Item, Limit, Pivot, Scan, conjunction, walk
+from mvbuild.incremental.clock import with_calls
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cuts import divided, divisions, reduced, with_inner_groups
 from mvbuild.incremental.distinct_groups import _Drafted
@@ -23,7 +24,7 @@ from mvbuild.incremental.samples import formula, shape
 from seeds import more_seeds
 from unit.incremental.on_cuts import Through, through_cuts
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
-from unit.incremental.queries import Generated, generated
+from unit.incremental.queries import NEWEST_TODAY, Generated, generated
 from unit.incremental.restricted_groups import restricted_groups
 
 NEWEST = "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY country) AS r FROM {customers}) WHERE r = 1"
@@ -92,6 +93,34 @@ GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
 )
 def test_where_a_query_is_cut(query: str, views: list[str]) -> None:
     found = divided(shape(query), 2)
+    assert [formula(cut.shape.root) for cut in found.cuts] == views if found else views == []
+
+
+NUMBERED = "SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY order_date DESC, id) AS r FROM {orders}"
+FIRST_ROWS = "filter[window = 1](window(orders))"
+
+
+@pytest.mark.parametrize(
+    ("query", "views"),
+    [
+        (f"SELECT id FROM ({NUMBERED}) WHERE r = 1 AND order_date >= current_date - 30", [FIRST_ROWS]),
+        (f"SELECT id FROM (SELECT * FROM ({NUMBERED}) WHERE r = 1) WHERE order_date >= current_date - 30", [FIRST_ROWS]),
+        (
+            f"SELECT customer_id, count(*) AS n FROM ({NUMBERED}) WHERE r = 1 AND order_date >= current_date - 30 GROUP BY customer_id",
+            [FIRST_ROWS],
+        ),
+        (f"SELECT id, order_date >= current_date - 7 AS is_new FROM ({NUMBERED}) WHERE r = 1", [FIRST_ROWS]),
+        # The rows that are numbered depend on the day.
+        (f"SELECT id FROM ({NUMBERED} WHERE order_date >= current_date - 30) WHERE r = 1", []),
+        ("SELECT sum(id) AS s FROM {orders} WHERE order_date >= current_date - 30", []),
+        # Followed from the storage, whatever the day.
+        ("SELECT id FROM {orders} WHERE order_date >= current_date - 30", []),
+        ("SELECT customer_id, avg(amount) AS mean FROM {orders} GROUP BY customer_id HAVING max(order_date) >= current_date - 5", []),
+    ],
+)
+def test_the_day_is_read_above_the_views(query: str, views: list[str]) -> None:
+    whole = shape(with_calls(query.replace("{orders}", "placeholder")).replace("placeholder", "{orders}"))
+    found = divided(whole, 2)
     assert [formula(cut.shape.root) for cut in found.cuts] == views if found else views == []
 
 
@@ -219,6 +248,19 @@ def test_random_queries_through_auxiliary_views() -> None:
     assert seen > CASES // 2
     assert picked >= CASES // 25
     assert inner >= CASES // 25
+
+
+@pytest.mark.proof
+def test_random_queries_that_read_the_day_above_auxiliary_views() -> None:
+    connection = connected()
+    seen = picked = 0
+    for seed in (*range(NEWEST_TODAY, NEWEST_TODAY + CASES), *(NEWEST_TODAY + seed % 4000 for seed in more_seeds(CASES))):
+        found = through_cuts(generated(seed), connection, seed)
+        assert not found.wrong, found.wrong[0]
+        seen += found.cuts
+        picked += found.picked
+    assert seen > CASES
+    assert picked >= CASES // 8
 
 
 @pytest.mark.proof

@@ -194,6 +194,25 @@ def test_the_day_is_read_above_auxiliary_views(project: MakeProject, clock: Cloc
     assert not [name for name, found in followed.items() if "full" in found], followed
 
 
+def test_another_day_in_the_zone_of_the_session_than_in_the_plan(project: MakeProject, clock: Clock) -> None:
+    """Half past midnight in Berlin, which the project names, is the day before in New York, where the session is."""
+    config = "{{ config(refresh_policy='incremental', auxiliary_views='always') }}\n"
+    query = f"SELECT order_id, order_date FROM ({NEWEST} FROM raw.orders) WHERE r <= 9 AND order_date >= current_date - 3"
+    made = project({**IN_BERLIN, "models/newest.sql": f"{config}{query}\n"})
+    days = [FIRST + timedelta(days=at) for at in range(-9, 3)]
+    made.make("raw.orders", orders(*((at, at % 4, day.isoformat(), f"{at}.50") for at, day in enumerate(days))))
+    for after, zone in ((0, "America/New_York"), (1, "Europe/Berlin"), (2, "America/New_York"), (3, "America/New_York")):
+        clock.at = datetime.combine(FIRST + timedelta(days=after), time(0, 30), BERLIN)
+        made.spark.conf.set(ZONE, zone)
+        result = made.run()
+        assert result.ok, messages(result)
+        day = clock.at.astimezone(ZoneInfo(zone)).date()
+        text = query.replace("raw.", "lake.raw.").replace("current_date", f"DATE '{day}'")
+        assert stored(made, "newest") == made.bag(text), (after, zone, of(result, "newest").details)
+        made.append("raw.orders", order(100 + after, after, _day(after), "1.25"))
+    made.spark.conf.set(ZONE, "Europe/Berlin")
+
+
 GUARDED = {
     "filtered": "SELECT k, sum(10 DIV v * day(current_date)) FILTER (WHERE v <> 0) AS s, count(*) AS n FROM raw.o GROUP BY k",
     "right_side": "SELECT o.k, o.v, c.f FROM raw.o JOIN raw.c ON o.k = c.k AND c.f <> 0 AND 10 DIV c.f > day(current_date) - 27",

@@ -130,7 +130,7 @@ def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
     catalog = catalog_of(graph)
     world, found = as_renamed(observed(graph, catalog, lazily=True), catalog)
     answers = dict(judge(world))
-    for rename in found.renames:
+    for rename in (one for one in found.renames if one.node in answers):  # a plain view has no freshness
         former = rename.view.identifier
         reason = Reason(code="renamed", message=f"it is {former} until the next run renames it", effect="fresh", table=former)
         answers[rename.node] = replace(answers[rename.node], reasons=(*answers[rename.node].reasons, reason))

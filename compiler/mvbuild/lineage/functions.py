@@ -26,7 +26,8 @@ FIXED: Mapping[str, Type] = {
     ),
     **_names(
         "bigint",
-        "Count CountIf ApproxDistinct IntDiv StrToUnix UnixSeconds UnixMillis UnixMicros Factorial TimestampDiff ArrayPosition WidthBucket",
+        "Count CountIf ApproxDistinct IntDiv StrToUnix UnixSeconds UnixMillis UnixMicros Factorial TimestampDiff ArrayPosition WidthBucket "
+        "RegrCount",
         "xxhash64 unix_timestamp crc32",
     ),
     **_names(
@@ -57,7 +58,7 @@ FIXED: Mapping[str, Type] = {
 
 SAME = frozenset(
     "min max first last firstvalue lastvalue nthvalue anyvalue lag lead argmin argmax arraydistinct arrayfilter "
-    "arraysort sortarray arrayslice shuffle arraycompact paren ignorenulls respectnulls filter window withingroup "
+    "arraysort sortarray arrayslice shuffle arraycompact paren ignorenulls respectnulls filter window withingroup order "
     "array_distinct() sort_array() slice() nullif distinct mode".split()
 )
 """Functions whose type is that of their first argument."""
@@ -168,6 +169,11 @@ def _element(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
     return first.value if isinstance(first, Map) else None
 
 
+def _listed(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    """`listagg` returns text of text, and bytes of bytes."""
+    return "string" if first == "string" else None
+
+
 def _array_of(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
     return Array(first) if first is not None else None
 
@@ -200,7 +206,10 @@ def _split(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
 
 _RULES: Mapping[str, Callable[[exp.Expr, Type | None], Type | None]] = {
     "sum": _sum,
+    "try_sum()": _sum,
     "avg": _avg,
+    "try_avg()": _avg,
+    "groupconcat": _listed,
     "ceil": _ceil,
     "floor": _ceil,
     "round": _round,

@@ -43,6 +43,9 @@ def chosen(session: RunSession, pinned: Pinned, plan: Plan, step: Step) -> Strat
 def possible(pinned: Pinned, choice: StrategyChoice, layout: TableLayout, conf: Mapping[str, str]) -> StrategyChoice:
     """In full if only Spark's analysis of the query or its settings show that it must be."""
     node, storage = pinned.node, pinned.storage
+    if choice.auxiliary is not None and dict(choice.auxiliary.given.clock) != dict(pinned.clock):
+        # In the zone of this session, it is another day than in the plan.
+        choice = replace(choice, auxiliary=None)
     if not choice.is_incremental or storage is None:
         return choice
     if not same_layout(storage, layout):

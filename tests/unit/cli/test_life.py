@@ -140,6 +140,17 @@ def test_what_is_said_of_it_before_the_run_that_renames_it(built: Shop, monkeypa
     assert not api.status(built.root)[1]["model.shop.per_month"].reasons
 
 
+def test_a_plain_view_that_is_renamed_has_no_freshness(built: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: built.catalog)
+    (built.root / "models/orders_clean.sql").rename(built.root / "models/clean.sql")
+    for path in (built.root / "models").glob("*.sql"):
+        path.write_text(path.read_text().replace("ref('orders_clean')", "ref('clean')"))
+    built.write({"models/clean.yml": "models: [{name: clean, config: {previous_name: orders_clean}}]\n"})
+    _, answers = api.status(built.root)
+    assert "model.shop.clean" not in answers
+    assert all(found.is_fresh for found in answers.values())
+
+
 def test_the_lines_of_maintain(built: Shop) -> None:
     graph = built.world().graph
     one = Maintained(node="model.shop.daily", compaction=Compaction(before=12, after=1), snapshots=3, expired_files=40, orphans=1)

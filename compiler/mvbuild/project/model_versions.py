@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.project.loaded import Deprecation, ModelVersion
 from mvbuild.project.setting import Layer, Setting
-from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, plain
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
 
 _OF_A_VERSION = ("description", "data_tests", "tests", "deprecation_date")
 """Keys of a version that take the place of those of the model."""
@@ -18,7 +19,7 @@ _OF_A_VERSION = ("description", "data_tests", "tests", "deprecation_date")
 def versions_of(node: MapNode, report: list[Diagnostic]) -> Iterator[tuple[MapNode, MapNode, ModelVersion]]:
     """For each version: the model as it would be declared without versions, the node of the version, and what it is."""
     name = plain(node).get("name")
-    declared = [(item, value) for item in _maps(node, "versions") if (value := plain(item).get("v")) is not None]
+    declared = [(item, value) for item in _maps(node, "versions") if _is_version(value := plain(item).get("v"))]
     if not isinstance(name, str) or not declared:
         return
     first: dict[str, Node] = {}
@@ -66,15 +67,24 @@ def deprecation_of(node: MapNode, report: list[Diagnostic]) -> Deprecation | Non
 def order(versions: Sequence[Any]) -> list[Any]:
     """Versions from the oldest to the newest: by number if all are numbers, otherwise as text."""
     try:
-        return sorted(versions, key=lambda v: float(v))
-    except ValueError:
-        return sorted(versions, key=str)
+        # Not as floats, in which long numbers are too large, or equal. NaN has no order.
+        numbers = {str(v): Decimal(str(v)) for v in versions}
+    except InvalidOperation:
+        numbers = {}
+    if numbers and all(number.is_finite() for number in numbers.values()):
+        return sorted(versions, key=lambda v: numbers[str(v)])
+    return sorted(versions, key=str)
+
+
+def _is_version(value: Any) -> bool:
+    """Anything else was reported when the keys were checked."""
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
 def _latest(node: MapNode, name: str, versions: Sequence[Any], report: list[Diagnostic]) -> Any:
     entry = node.get("latest_version")
     value = plain(entry.node) if entry else None
-    if entry is None or value is None:
+    if entry is None or not _is_version(value):
         return order(versions)[-1]
     known = next((v for v in versions if str(v) == str(value)), None)
     if known is None:
@@ -101,7 +111,7 @@ def _columns(node: MapNode, version: MapNode, report: list[Diagnostic]) -> Itera
         if "include" in keys or "exclude" in keys:
             report.extend(_undeclared(node, item))
             include = keys.get("include") or ("all" if "include" not in keys else [])
-            exclude = [str(name) for name in keys.get("exclude") or ()]
+            exclude = [str(plain(name)) for name in _listed(item, "exclude")]
         else:
             own.append(item)
     names = {str(plain(item).get("name")).lower() for item in own} | {name.lower() for name in exclude}
@@ -117,13 +127,20 @@ def _undeclared(node: MapNode, item: MapNode) -> Iterator[Diagnostic]:
     """Names in `include` and `exclude` that the model does not declare."""
     declared = {str(plain(column).get("name")).lower(): str(plain(column).get("name")) for column in _maps(node, "columns")}
     for key in ("include", "exclude"):
-        listed = _place(item, key)
-        for named in listed.items if listed is not item and isinstance(listed, ListNode) else ():
+        for named in _listed(item, key):
             name = str(plain(named))
-            if name.lower() not in declared:
+            if name.lower() not in declared and not (key == "include" and name in ("all", "*")):
                 message = f"'{plain(node)['name']}' has no column '{name}' to {key}"
                 help = did_you_mean(name, declared.values()) or "Declare it under the `columns:` of the model."
                 yield error("unknown-column", message, named.span, help=help)
+
+
+def _listed(node: MapNode, key: str) -> tuple[Node, ...]:
+    """The values of a list, or the only value."""
+    entry = node.get(key)
+    if entry is None or is_empty(entry.node):
+        return ()
+    return entry.node.items if isinstance(entry.node, ListNode) else (entry.node,)
 
 
 def _place(node: MapNode, key: str) -> Node:

@@ -130,7 +130,7 @@ def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Ite
             types=types,
             version=version,
         )
-    if not versions:
+    if not versions and next(_items(node, "versions"), None) is None:
         properties, types = _properties(file, node, Tested("", name), report)
         yield Entry(name=name, span=span, layers=tuple(layer for layer in (top, config) if layer), properties=properties, types=types)
 

@@ -16,6 +16,7 @@ from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph
 from mvbuild.lineage.bind import bind
 from mvbuild.lineage.trace import around, find
+from mvbuild.project.model_versions import order
 from mvbuild.selection.select import select_all
 from unit.worlds import Shop, base_table, write_project
 
@@ -121,6 +122,48 @@ def test_without_latest_version_the_highest_is(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path, files: dict[str, str], message: str) -> None:
     found = refused(tmp_path, files)
     assert any(message in said for _, said in found), found
+
+
+@pytest.mark.parametrize("value", ["[2]", "{a: 1}", "true", "2026-11-29", "null", "[[1], 2]"])
+@pytest.mark.parametrize("others", ["", "{v: 1}, ", "{v: 1}, {v: 1.5}, {v: b}, {v: .nan}, "])
+def test_a_version_that_is_no_number_and_no_word(value: str, others: str, tmp_path: Path) -> None:
+    files = ("_v1", "_v1.5", "_vb", "_vnan") if others.count("{") > 1 else ("_v1",) if others else ("",)
+    write_project(tmp_path, {f"models/m{suffix}.sql": "SELECT 1 AS id\n" for suffix in files})
+    text = f"models: [{{name: m, versions: [{others}{{v: "
+    with pytest.raises(ProjectError) as caught:
+        compile(write_project(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.yml": f"{text}{value}}}]}}]\n"}))
+    (found,) = caught.value.diagnostics
+    place = f"models/m.yml:1:{len(text) + 1}"
+    assert (found.code, found.message, str(found.span)) == ("wrong-type", "'v' must be a string or a number", place)
+
+
+@pytest.mark.parametrize(
+    ("versions", "ordered"),
+    [
+        ([10, "9", 1.5], [1.5, "9", 10]),
+        ([10**400 + 1, 10**400, 2], [2, 10**400, 10**400 + 1]),
+        ([2**53 + 1, 2**53], [2**53, 2**53 + 1]),
+        (["b", 10, 9], [10, 9, "b"]),
+        ([2, float("nan"), 10], [10, 2, "nan"]),
+        ([float("inf"), 2, 10], [10, 2, "inf"]),
+    ],
+)
+def test_the_order_of_versions(versions: list[object], ordered: list[object]) -> None:
+    for listed in (versions, versions[::-1]):
+        assert [*map(str, order(listed))] == [*map(str, ordered)]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [("country", None), ("contry", "'people' has no column 'contry' to exclude"), ("5", "'exclude'")]
+)
+def test_a_single_column_to_exclude(value: str, message: str | None, tmp_path: Path) -> None:
+    files = {"models/people.yml": YAML.replace("exclude: [country]", f"exclude: {value}")}
+    if message is None:
+        columns = next(n for n in project(tmp_path, files).models if n.id.endswith("people.v2")).model.properties.columns
+        assert [column.name for column in columns] == ["id", "city"]
+    else:
+        found = refused(tmp_path, files)
+        assert [said for _, said in found if message in said], found
 
 
 def test_the_place_of_an_unknown_column_of_a_version(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def _tested_versions(work: ImportState, node: Node) -> Iterator[str]:
     """The other versions of the model that a unit test tests."""
     versions = plain(node).get("versions")
     chosen = versions if isinstance(versions, dict) else {}
-    include, exclude = ({str(v) for v in chosen.get(key) or ()} for key in ("include", "exclude"))
+    named = (chosen.get(key) for key in ("include", "exclude"))
+    include, exclude = ({str(v) for v in (one if isinstance(one, list) else [] if one is None else [one])} for one in named)
     for key, one in work.versions.items():
         v = str(one.version.v)
         if one.version.model.lower() == (text_of(node, "model") or "").lower() and v not in exclude and (not include or v in include):

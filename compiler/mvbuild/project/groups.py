@@ -10,7 +10,8 @@ from mvbuild.project.yaml_spans import MapNode, plain
 def read_group(node: MapNode, report: list[Diagnostic]) -> Group | None:
     """As in dbt, an owner has a name or an email address. None for a group without a name, which was reported."""
     declared, place, of_owner = plain(node), node.get("name"), node.get("owner")
-    name, owner = declared.get("name"), declared.get("owner")
+    name, owner, config = (declared.get(key) for key in ("name", "owner", "config"))
+    meta = config.get("meta") if isinstance(config, dict) else None
     if not isinstance(name, str) or place is None:
         return None
     if of_owner is not None and isinstance(owner, dict) and not {"name", "email"} & {key for key, value in owner.items() if value}:
@@ -20,6 +21,6 @@ def read_group(node: MapNode, report: list[Diagnostic]) -> Group | None:
         name=name,
         owner=owner if isinstance(owner, dict) else {},
         description=str(declared.get("description") or ""),
-        meta=(declared.get("config") or {}).get("meta") or {},
+        meta=meta if isinstance(meta, dict) else {},
         span=place.node.span,
     )

@@ -65,8 +65,12 @@ class Block:
     unsupported: Mapping[str, str] = field(default_factory=dict)
 
 
-def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterator[Diagnostic]:
-    """Every unknown, missing and badly typed key of a mapping and of what is below it, except settings, folders and tests."""
+_NOT_RENDERED: frozenset[Kind] = frozenset(("mapping", "block", "blocks", "named blocks", "count"))
+
+
+def check(node: Node, block: Block, *, ignored: tuple[str, ...] = (), later: bool = False) -> Iterator[Diagnostic]:
+    """Every unknown, missing and badly typed key of a mapping and of what is below it, except settings, folders and tests. `later`: any
+    template may still be rendered, as in targets that are not used; otherwise none that is left becomes a mapping or a count."""
     if not isinstance(node, MapNode):
         yield error("wrong-type", f"{block.what} must be a mapping", node.span)
         return
@@ -81,7 +85,7 @@ def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterato
             yield error("duplicate-key", f"'{entry.key}' is an alias of a key that is also set", entry.span)
         else:
             seen.add(name)
-            yield from _check_value(entry, key)
+            yield from _check_value(entry, key, later)
     for name, key in block.keys.items():
         if key.required and name not in seen:
             yield error("missing-key", f"Missing key '{name}' in {block.what}", node.span)
@@ -92,30 +96,34 @@ def unknown(entry: Entry, block: Block) -> Diagnostic:
     return error("unknown-key", f"Unknown key '{entry.key}' in {block.what}", entry.span, help=help)
 
 
-def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
+def _check_value(entry: Entry, key: Key, later: bool) -> Iterator[Diagnostic]:
     node = entry.node
     if is_empty(node) and not key.required:
         return
-    wrong = _misfit(node, key.kind)
+    wrong = _misfit(node, key.kind, later)
     if wrong is not None:
         empty = isinstance(wrong, ScalarNode) and isinstance(wrong.value, str) and not wrong.value.strip()
         help = "Put it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) and not empty else ""
         help = "If it comes from an environment variable, set the variable." if empty else help
+        if key.kind in _NOT_RENDERED and isinstance(wrong, ScalarNode) and isinstance(wrong.value, str) and is_template(wrong.value):
+            help = "Write the value itself: templates are not rendered here."
         yield error("wrong-type", f"'{entry.key}' must be {SAYS[key.kind]}{', and it is empty' if empty else ''}", wrong.span, help=help)
     elif key.block and key.kind == "block":
-        yield from check(node, key.block)
+        yield from check(node, key.block, later=later)
     elif key.block and isinstance(node, ListNode):
         for item in node.items:
-            yield from check(item, key.block)
+            yield from check(item, key.block, later=later)
     elif key.block and isinstance(node, MapNode):
         for inner in node.entries:
             if not is_empty(inner.node):
-                yield from check(inner.node, key.block)
+                yield from check(inner.node, key.block, later=later)
 
 
-def _misfit(node: Node, kind: Kind) -> Node | None:
-    """The part of a value that does not fit its kind. Templates that are not rendered, as in targets that are not used, fit."""
-    if kind in ("any", "constants") or (isinstance(node, ScalarNode) and isinstance(node.value, str) and is_template(node.value)):
+def _misfit(node: Node, kind: Kind, later: bool) -> Node | None:
+    """The part of a value that does not fit its kind. Templates that are not rendered fit."""
+    if kind in ("any", "constants"):
+        return None
+    if isinstance(node, ScalarNode) and isinstance(node.value, str) and is_template(node.value) and (later or kind not in _NOT_RENDERED):
         return None
     if kind in ("mapping", "block", "named blocks", "settings", "folders"):
         return None if isinstance(node, MapNode) else node

@@ -177,7 +177,9 @@ def files_of(root: Path, folder: str) -> PackageFiles | None:
     macros += [f.path for f in tests if f.suffix == ".sql" and f.folders[:1] == ("generic",)]
     inside = tuple(dict.fromkeys(path for path in macros if not path.startswith("../")))
     vars = keys.get("vars")
-    own = {**vars, **(vars.get(keys["name"]) or {})} if isinstance(vars, dict) else {}
+    own = vars if isinstance(vars, dict) else {}
+    below = own.get(keys["name"])
+    own = {**own, **below} if isinstance(below, dict) else own
     licences = sorted(path.name for path in base.glob("LICENSE*") if path.is_file())
     return PackageFiles(name=keys["name"], vars=own, paths=(name, *licences, *inside), macros=inside)
 

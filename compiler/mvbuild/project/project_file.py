@@ -102,7 +102,7 @@ def read_project_file(
     tree = _rendered(tree, templates, file.text)
     used = replace(used, namespaces=_namespaces(tree, report))
     ignored = IGNORED_OF_DBT if file.path == "dbt_project.yml" else ()
-    report.extend(check(tree, PROJECT, ignored=ignored))
+    report.extend(check(tree, PROJECT, ignored=ignored, later=True))
     return ProjectFile(
         file=file,
         name=_name(tree, report),

@@ -115,7 +115,7 @@ def _for_each_version(test: UnitTest, node: MapNode, versions: Sequence[ModelVer
         return
     entry = node.get("versions")
     declared = plain(entry.node) if entry and isinstance(entry.node, MapNode) else {}
-    include, exclude = ({str(v) for v in declared.get(key) or ()} for key in ("include", "exclude"))
+    include, exclude = ({*_texts(declared.get(key))} for key in ("include", "exclude"))
     unknown = sorted((include | exclude) - {str(version.v) for version in of_model})
     if entry and (unknown or (include and exclude)):
         message = f"'{test.model}' has no version {unknown[0]}" if unknown else "'versions' has either 'include' or 'exclude'"
@@ -249,4 +249,4 @@ def _items(node: Node | None, key: str) -> Iterator[MapNode]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(str(one) for one in (value if isinstance(value, list) else [value] if value else []))
+    return tuple(str(one) for one in (value if isinstance(value, list) else [] if value in (None, "") else [value]))

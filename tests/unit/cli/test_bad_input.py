@@ -130,6 +130,56 @@ YAML = (
         says="Unknown model 'mm'",
         help="Did you mean 'm'?",
     ),
+    Case(
+        name="a group's config is no mapping",
+        files=model_yaml("groups:\n  - {name: g, owner: {name: Ada}, config: «[2]»}\n"),
+        code="wrong-type",
+        says="'config' must be a mapping",
+    ),
+    Case(
+        name="a group's meta is no mapping",
+        files=model_yaml("groups:\n  - {name: g, owner: {name: Ada}, config: {meta: «[2]»}}\n"),
+        code="wrong-type",
+        says="'meta' must be a mapping",
+    ),
+    *(
+        Case(
+            name=f"a template for {key} of a unit test",
+            files=model_yaml(f"unit_tests:\n  - {{name: u, model: m, {text}, expect: {{rows: [{{id: 1}}]}}}}\n"),
+            code="wrong-type",
+            says=f"'{key}' must be ",
+            help="Write the value itself: templates are not rendered here.",
+        )
+        for key, text in (
+            ("config", "config: «'{{ 1 }}'»"),
+            ("overrides", "overrides: «'{{ 1 }}'»"),
+            ("env_vars", "overrides: {env_vars: «'{{ 1 }}'»}"),
+            ("given", "given: «'{{ 1 }}'»"),
+            ("random", "given: [{input: \"ref('n')\", random: «'{{ 1 }}'»}]"),
+        )
+    ),
+    Case(
+        name="a template for the config of an exposure",
+        files=model_yaml("exposures:\n  - {name: e, type: ml, owner: {name: Ada}, config: «'{{ 1 }}'»}\n"),
+        code="wrong-type",
+        says="'config' must be a mapping",
+    ),
+    Case(
+        name="a template for the config of a test",
+        files=model_yaml("models:\n  - {name: m, columns: [{name: id, data_tests: [{unique: {config: «'{{ 1 }}'»}}]}]}\n"),
+        code="wrong-type",
+        says="'config' must be a mapping",
+    ),
+    Case(
+        name="a version of a unit test",
+        files={
+            "models/m_v1.sql": GOOD,
+            "models/m.yml": "models: [{name: m, versions: [{v: 1}]}]\n"
+            "unit_tests:\n  - {name: u, model: m, versions: «{include: 12}», expect: {rows: [{id: 1}]}}\n",
+        },
+        code="bad-unit-test",
+        says="'m' has no version 12",
+    ),
 )
 
 FILES = (

@@ -243,6 +243,15 @@ def test_a_macro_of_the_project_replaces_one_of_a_package(tmp_path: Path) -> Non
     assert sql(root) == "select own(1) as c"
 
 
+@pytest.mark.parametrize("below", ["[1]", "7", "a", "{}"])
+def test_what_a_package_has_below_its_name_in_vars_is_taken_only_if_it_is_a_mapping(below: str, tmp_path: Path) -> None:
+    text = f"name: helpers\nvars: {{unit: 100, helpers: {below}}}\n"
+    package(tmp_path / "helpers", {**PACKAGE, "dbt_project.yml": text})
+    root = project(tmp_path, "  - local: ../helpers")
+    deps(root)
+    assert sql(root) == EXPECTED
+
+
 def test_variables_of_a_package(tmp_path: Path) -> None:
     package(tmp_path / "helpers")
     root = project(tmp_path, "  - local: ../helpers", **{"models/m.sql": "select {{ helpers.cents('1') }} as c, {{ var('unit', 7) }} as d"})

@@ -56,6 +56,19 @@ def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
     return found
 
 
+def _require_columns(key: Iterable[str], compared: Iterable[OnBranch]) -> None:
+    """Raises ProjectError for a column that no compared table has: rows would be compared as wholes."""
+    tables = [state for one in compared for state in (one.main, one.branch) if isinstance(state, TableState)]
+    columns = {field["name"].lower(): field["name"] for table in tables for field in table.schema["fields"]}
+    unknown = [name for name in dict.fromkeys(key) if name.lower() not in columns]
+    if tables and unknown:
+        several = len({table.identifier for table in tables}) > 1
+        what = "No compared table has a column" if several else f"{tables[0].identifier} has no column"
+        raise ProjectError(
+            [error("unknown-column", f"{what} '{name}' of --key", help=did_you_mean(name, columns.values())) for name in unknown]
+        )
+
+
 def _failed(graph: Graph, found: Iterable[OnBranch], branch: str) -> Iterator[Diagnostic]:
     """MVs whose newest rows failed their tests on the branch, which still has the rows before."""
     for one in found:
@@ -120,6 +133,7 @@ def diff(
         raise ProjectError(
             [error("branch-outdated", f"{o.identifier} has changed since branch '{branch}' was built", help=help) for o in old]
         )
+    _require_columns(key, [one for one in found if one.node in chosen])
     catalog = catalog_of(replace(graph, project=replace(graph.project, branch=branch)))
     done = []
     with open_session(observed(graph, catalog, spark), catalog, spark, on_event) as session, explained(graph):

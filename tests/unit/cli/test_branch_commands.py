@@ -92,6 +92,28 @@ def test_what_is_refused(project: Path, arguments: list[str], said: str) -> None
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("keys", "message", "help"),
+    [
+        (["nosuch"], "lake.main.regions has no column 'nosuch' of --key", "Known names: id, name."),
+        (["ID", "nam"], "lake.main.regions has no column 'nam' of --key", "Did you mean 'name'?"),
+    ],
+)
+def test_an_unknown_key_column_of_a_diff(project: Path, keys: list[str], message: str, help: str) -> None:
+    write_project(project, {"seeds/regions.csv": "id,name\n1,west\n"})
+    assert call(project, "run", "--branch", "pr-1").return_value == 0
+    done = call(project, "diff", "--branch", "pr-1", "--key", *keys)
+    assert (done.return_value, done.stdout) == (2, "")
+    assert done.stderr == f"error[unknown-column]: {message}\n  help: {help}\n"
+
+
+def test_a_key_column_of_a_diff_that_no_table_has(project: Path) -> None:
+    write_project(project, {"seeds/regions.csv": "id,name\n1,west\n", "seeds/more.csv": "number\n1\n"})
+    assert call(project, "run", "--branch", "pr-1").return_value == 0
+    done = call(project, "diff", "--branch", "pr-1", "--key", "numbr")
+    assert done.stderr == "error[unknown-column]: No compared table has a column 'numbr' of --key\n  help: Did you mean 'number'?\n"
+
+
 def test_a_branch_that_nothing_was_built_on_shows_main(project: Path) -> None:
     for command in (["status"], ["show", "regions", "--output", "json"]):
         unknown = call(project, *command, "--branch", "pr-2")

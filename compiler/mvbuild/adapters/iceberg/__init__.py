@@ -59,10 +59,22 @@ def _open_metadata_files(name: str, properties: Mapping[str, str], pointers: Poi
 
 def _open_remote(name: str, properties: Mapping[str, str]) -> Catalog:
     """REST, and any catalog that PyIceberg has an implementation of."""
+    _require_known_type(name, properties)
     from mvbuild.adapters.iceberg.catalog import MetadataCatalog
     from mvbuild.adapters.iceberg.remote_publisher import RemotePublisher
 
     return MetadataCatalog(RemotePublisher(name, properties))
+
+
+def _require_known_type(name: str, properties: Mapping[str, str]) -> None:
+    """PyIceberg would not say which types there are."""
+    if "type" not in properties or "py-catalog-impl" in properties:
+        return
+    from pyiceberg.catalog import CatalogType
+
+    known = sorted({*_TYPES, *(one.value for one in CatalogType)})
+    if properties["type"].lower() not in known:
+        raise CatalogError(f"Catalog '{name}' has the unknown type '{properties['type']}'. Known types: {', '.join(known)}.")
 
 
 def _sql(name: str, properties: Mapping[str, str], create: bool) -> Pointers:

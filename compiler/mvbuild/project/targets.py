@@ -34,7 +34,9 @@ def choose_target(file: SourceFile, project: MapNode, asked: str | None, default
         declared = (DEFAULT_NAME,)
     if name not in declared:
         what = "The target in `target:`" if is_secret else f"The target '{name}'"
-        place = span or (targets.span if targets else file.line_span(1))
+        # The first line may be a comment.
+        first = next((entry.span for entry in project.entries), file.line_span(1))
+        place = span or (targets.span if targets else first)
         raise ProjectError([error("unknown-target", f"{what} is not declared", place, help=did_you_mean(name, declared))])
     return targets.node.get(name) if targets and isinstance(targets.node, MapNode) else None
 

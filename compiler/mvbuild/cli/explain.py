@@ -118,7 +118,8 @@ def _last(found: Explanation) -> Iterator[list[str]]:
         return
     details = (how(found.last), f"at {utc(found.last.at_ms)}", took(found.last))
     meaning, help = CODES.get(found.last.reason, ("", ""))
-    lines = [f"    {meaning}"] if meaning else []
+    # The reason compares with the refresh before, not with the tables of now.
+    lines = [f"    At that time: {meaning}"] if meaning else []
     lines += [f"      help: {help}"] if help and not help.startswith("Nothing") else []
     yield [f"Last refresh: {', '.join(filter(None, details))}", *lines]
 

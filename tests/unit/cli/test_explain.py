@@ -132,9 +132,16 @@ def test_the_last_refresh_and_why_it_was_full(built: Shop) -> None:
     # The engine in memory proves nothing about SQL.
     last, meaning, help = section(lines(built, "explain", "spending"), "Last refresh")
     assert re.fullmatch(r"Last refresh: full \(round-trip-unproven\), at \S+Z, .*", last)
-    assert meaning == "    Spark did not prove that the rewritten query is equivalent to yours."
+    assert meaning == "    At that time: Spark did not prove that the rewritten query is equivalent to yours."
     assert help.startswith("      help: Write the expression in another way")
     assert json.loads(call(built, "explain", "spending", "--output", "json").stdout)["last_refresh"]["reason"] == "round-trip-unproven"
+
+
+def test_an_mv_that_is_fresh_after_an_edit_is_not_told_as_edited_since(built: Shop) -> None:
+    assert built.write({"models/spending.sql": SPENDING.replace("sum(id)", "max(id)")}).run().ok
+    found = lines(built, "explain", "spending")
+    assert found[0].endswith("  fresh")
+    assert section(found, "Last refresh")[1:] == ["    At that time: The query has changed since the last refresh."]
 
 
 def test_before_a_refresh_there_is_no_last_one(of: Shop) -> None:

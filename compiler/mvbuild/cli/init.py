@@ -70,7 +70,9 @@ def command(directory: str, name: str | None, catalog_view: str, template: str) 
         say(f"kept the existing {path}")
     if catalog_view == "definition":
         say("If Trino or BI tools will read it, set `+catalog_view: storage` in mvbuild.yml: they then get stored, tested rows.")
-    say(f"Created project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {shlex.quote(str(root))}\n{_FIRST[template]}")
+    # A shell takes a name that begins with - for an option.
+    folder = shlex.quote(f"./{root}" if str(root).startswith("-") else str(root))
+    say(f"Created project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {folder}\n{_FIRST[template]}")
     return 0
 
 

@@ -199,6 +199,21 @@ def test_init_names_the_project_after_its_directory(
     assert call("compile", tmp_path / directory, {}, monkeypatch, capsys).exit == 0
 
 
+@pytest.mark.parametrize(("directory", "shown"), [("--x", "./--x"), ("-", "./-"), ("a b", "'a b'"), ("x", "x")])
+def test_init_shows_a_cd_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], directory: str, shown: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mvbuild", "init", "--name", "shop", "--", directory])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    said = capsys.readouterr()
+    (line,) = [line for line in (said.out + said.err).splitlines() if line.startswith("  cd ")]
+    assert line == f"  cd {shown}"
+    subprocess.run(["sh", "-c", f"{line} && test -f mvbuild.yml"], check=True)
+
+
 def test_init_with_an_empty_name_makes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["mvbuild", "init", ""])

@@ -9,6 +9,17 @@ import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
+KNOWN = frozenset(
+    """
+    access alias attached_node build_path checksum column_name columns compiled compiled_code compiled_path config constraints contract
+    created_at database defer_relation depends_on deprecation_date description doc_blocks docs expect external extra_ctes
+    extra_ctes_injected file_key_name fqn freshness functions given group identifier label language latest_version loaded_at_field
+    loaded_at_query loader maturity meta metrics model name original_file_path overrides owner package_name patch_path path primary_key
+    quoting raw_code refs relation_name resource_type root_path schema source_description source_meta source_name sources tags
+    test_metadata tested_node_unique_id time_spine type unique_id unrendered_config url version versions
+    """.split()
+)
+"""The keys of dbt's manifest, of which mvbuild has most: callers ask for keys that only some kinds of nodes have."""
 _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_id", "alias", "config", "tags", "depends_on", "fqn")
 
 
@@ -23,8 +34,14 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.artifacts.manifest import entries
     from mvbuild.artifacts.unit_tests import unit_tests
     from mvbuild.cli.output import report
+    from mvbuild.diagnostics import did_you_mean, error
     from mvbuild.selection.select import select_all
 
+    keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
+    if unknown := [key for key in keys if key not in KNOWN]:
+        help = did_you_mean(unknown[0], KNOWN)
+        help = help if help.startswith("Did") else f"Known keys: {', '.join(sorted(KNOWN))}."
+        return report([error("command-line", f"Unknown key '{unknown[0]}' in --output-keys", help=help)])
     graph = options.graph()
     chosen, warnings = select_all(graph, select, exclude, units=bool({"unit_test", "exposure"} & {*graph.reading.resource_types}))
     report(warnings)
@@ -34,7 +51,6 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         entry for id, entry in (unit_tests(graph) if any(id.startswith("unit_test.") for id in wanted) else {}).items() if id in wanted
     )
     listed += (entry for id, entry in exposures(graph).items() if id in wanted)
-    keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
     for node in listed:
         click.echo(_line(node, output, keys))
     return 0

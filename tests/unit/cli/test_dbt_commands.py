@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from mvbuild.api.compilation import compile
+from mvbuild.artifacts.exposures import exposures
+from mvbuild.artifacts.manifest import entries
+from mvbuild.artifacts.unit_tests import unit_tests
 from mvbuild.cli import run as run_module
+from mvbuild.cli.ls import KNOWN
 from mvbuild.cli.main import ALIASES, COMMANDS, NOT_HERE, _options_last
 from unit.cli.bad_input import call
 from unit.worlds import write_project
@@ -250,3 +255,20 @@ def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPa
     ]
     assert [note.removeprefix("note: ").partition(": ")[0] for note in notes] == begins
     assert not any(line.startswith("note:") for line in call("compile -q", root, {}, monkeypatch, capsys).stderr.splitlines())
+
+
+def test_ls_knows_every_key_that_a_node_can_have(tmp_path: Path) -> None:
+    text = (
+        "models: [{name: m, columns: [{name: id, data_tests: [unique]}]}]\n"
+        "sources: [{name: raw, tables: [{name: t}]}]\n"
+        "exposures: [{name: e, type: ml, owner: {name: Ada}, depends_on: [\"ref('m')\"]}]\n"
+        "unit_tests: [{name: u, model: m, given: [{input: \"source('raw', 't')\", rows: [{id: 1}]}], expect: {rows: [{id: 1}]}}]\n"
+    )
+    sql = "SELECT id FROM {{ source('raw', 't') }}\n"
+    write_project(
+        tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.yml": text, "models/m.sql": sql, "seeds/s.csv": "id\n1\n", "tests/q.sql": sql}
+    )
+    graph = compile(tmp_path)
+    nodes = [*(entry for _, entry in entries(graph)), *exposures(graph).values(), *unit_tests(graph).values()]
+    assert {node["resource_type"] for node in nodes} == {"model", "seed", "source", "test", "exposure", "unit_test"}
+    assert {key for node in nodes for key in node} <= KNOWN

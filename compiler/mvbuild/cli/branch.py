@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.subcommands import Subcommands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def warn_if_unknown(graph: Graph) -> None:
         report([warning(d.code, f"{d.message}: showing main", help=d.help) for d in unknown])
 
 
-@click.group("branch")
+@click.group("branch", cls=Subcommands)
 def command() -> None:
     """Iceberg branches of the project's tables, as `mvbuild run --branch` builds them."""
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
 from mvbuild.cli.modes import is_terminal
 from mvbuild.cli.options import Options, branch_option, env, project_options
+from mvbuild.cli.subcommands import Subcommands
 
 if TYPE_CHECKING:
     from mvbuild.graph.model import Graph
 
 
-class Aliases(click.Group):
+class Docs(Subcommands):
     """`generate` is what dbt calls `build`."""
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, {"generate": "build"}.get(cmd_name, cmd_name))
+    aliases: ClassVar[Mapping[str, str]] = {"generate": "build"}
 
 
-@click.group("docs", cls=Aliases)
+@click.group("docs", cls=Docs)
 def command() -> None:
     """A documentation site: the graph, columns and their lineage, SQL, freshness and the history of refreshes."""
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mvbuild.cli.options import output_options
+from mvbuild.cli.subcommands import Subcommands
 
 if TYPE_CHECKING:
     from mvbuild.adapters.spark.warm.engines import WarmEngine
 
 
-@click.group("engine")
+@click.group("engine", cls=Subcommands)
 def command() -> None:
     """The Spark that a command leaves warm for the next one, if the target has `spark: {keep_warm: 15m}`."""
 

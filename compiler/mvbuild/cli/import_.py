@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from mvbuild.cli.options import env, output_options
+from mvbuild.cli.subcommands import Subcommands
 
 
-@click.group("import")
+@click.group("import", cls=Subcommands)
 @output_options
 def command() -> None:
     """Make an mvbuild project from a project of another tool."""

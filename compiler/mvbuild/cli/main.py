@@ -19,6 +19,7 @@ from mvbuild import __version__
 from mvbuild.cli.dbt_options import INSTEAD
 from mvbuild.cli.options import REPORTED, output_options
 from mvbuild.cli.pipes import outlive_readers
+from mvbuild.cli.subcommands import NoSuchCommand, Subcommands
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -119,7 +120,7 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in {*COMMANDS, *ALIASES} and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise NoSuchCommand(args[0], ctx)
+            raise NoSuchCommand(args[0], (*COMMANDS, *ALIASES), ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -154,14 +155,6 @@ def _options_last(args: list[str]) -> list[str]:
 def _module(command: str) -> str:
     """The module of a command; `import` is a Python keyword."""
     return f"{command}_" if iskeyword(command) else command
-
-
-class NoSuchCommand(click.UsageError):
-    """A command that is not in the table."""
-
-    def __init__(self, name: str, ctx: click.Context) -> None:
-        super().__init__(f"Unknown command '{name}'", ctx)
-        self.name = name
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -247,7 +240,10 @@ def _misuse(exc: click.ClickException) -> Diagnostic:
     help = f"See `{context.command_path} --help`." if context else ""
     message = exc.format_message()
     if isinstance(exc, NoSuchCommand):
-        help = NOT_HERE.get(exc.name) or did_you_mean(exc.name, (*COMMANDS, *ALIASES))
+        instead = NOT_HERE.get(exc.name, "") if context and context.command is group else ""
+        help = instead or did_you_mean(exc.name, exc.known)
+    elif context and isinstance(context.command, Subcommands) and message.startswith("Missing command"):
+        message = context.command.missing(context)
     elif isinstance(exc, click.NoSuchOption):
         message = f"Unknown option '{exc.option_name}'"
         options = [name for p in context.command.get_params(context) for name in p.opts if name.startswith("--")] if context else []

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import click
 
 from mvbuild.cli.options import ListCommand, Options, branch_option, project_options, selection_options
+from mvbuild.cli.subcommands import Subcommands
 
 _COLORS = {"pass": "green", "warn": "yellow", "error": "red", "runtime error": "red"}
 
 
-class Aliases(click.Group):
-    """dbt's older name of `freshness`."""
+class Source(Subcommands):
+    """`snapshot-freshness` is dbt's older name of `freshness`."""
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, {"snapshot-freshness": "freshness"}.get(cmd_name, cmd_name))
+    aliases: ClassVar[Mapping[str, str]] = {"snapshot-freshness": "freshness"}
 
 
-@click.group("source", cls=Aliases)
+@click.group("source", cls=Source)
 def command() -> None:
     """The tables that the project reads."""
 

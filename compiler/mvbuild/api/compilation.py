@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from mvbuild.artifacts.earlier import (
 from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
 from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.cache.keys import digest
-from mvbuild.diagnostics import ProjectError, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.diagnostics.secrets import masked
 from mvbuild.graph.broken import with_broken, with_problems
 from mvbuild.graph.exposures import exposures_of
@@ -107,15 +108,24 @@ def _built(opened: Opened, env: Mapping[str, str], inline: str | None = None) ->
         if inline is not None:
             project = replace(project, models=(*project.models, _inline_model(inline)))
         try:
-            parsed = parse_project(project, env=env, workers=workers)
+            with _beside(project.warnings):
+                parsed = parse_project(project, env=env, workers=workers)
         finally:
             project.cache.save()
-    graph = _with_representations(build(project, parsed))
-    try:
-        exposures_of(graph)  # what is wrong in them is an error of the project
-    except ProjectError as exc:
-        raise ProjectError((*graph.problems, *exc.diagnostics)) from None
+    with _beside(project.warnings):
+        graph = _with_representations(build(project, parsed))
+        with _beside(graph.problems):
+            exposures_of(graph)  # what is wrong in them is an error of the project
     return graph
+
+
+@contextmanager
+def _beside(others: tuple[Diagnostic, ...]) -> Iterator[None]:
+    """Errors are reported with what may have caused them, as a folder that does not exist."""
+    try:
+        yield
+    except ProjectError as exc:
+        raise ProjectError((*others, *exc.diagnostics)) from None
 
 
 def _inline_model(sql: str) -> ModelFile:

@@ -30,7 +30,7 @@ CODES: dict[str, Code] = {
     "missing-key": Code("A required key is missing.", "Add it."),
     "duplicate-key": Code("A YAML mapping has a duplicate key.", "Remove one of the two."),
     "duplicate-name": Code("Two models, seeds or sources have the same name.", "Rename one of them: names are unique in a project."),
-    "unknown-name": Code("YAML describes a model, seed or column that does not exist.", "Fix the name, or remove the entry."),
+    "unknown-name": Code("YAML names a model, seed, column or folder that does not exist.", "Fix the name, or remove the entry."),
     "unknown-target": Code("The requested target is not declared.", "Declare it under `targets:` in mvbuild.yml."),
     "bad-packages": Code("packages.yml has something that cannot be installed.", "docs/packages.md shows what it can have."),
     "packages-not-installed": Code("The installed packages do not match packages.lock.", "Run `mvbuild deps`."),

@@ -79,7 +79,7 @@ def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
     named = (project.name, target.name, target.catalog_name, target.namespace, target.threads)
     vars = sorted(project.vars.items(), key=lambda item: item[0])
     packages = [(one.name, sorted(one.vars.items()), [(file.path, file.text) for file in one.macros]) for one in opened.packages]
-    files = (str(opened.root), str(opened.output), project.file.path, project.file.text)
+    files = (str(opened.root), str(opened.output), project.file.path, project.file.text, len(project.warnings))
     return digest(*files, named, vars, _environment(asking, env), hashes, models, packages, today)
 
 

@@ -65,7 +65,7 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     if of_others := [*(d for id, d in refused if id in directory.leaves), *forbidden_tests(project, nodes, tests)]:
         raise ProjectError([*(d for id, d in refused if id not in directory.leaves), *of_others])
     nodes = with_problems(nodes, refused)
-    warnings = (*parsed.warnings, *deprecated(nodes, project.invocation.started))
+    warnings = (*project.warnings, *parsed.warnings, *deprecated(nodes, project.invocation.started))
     graph = Graph(project=project, nodes=nodes, tests=tests, warnings=warnings)
     return with_broken(replace(graph, nodes=with_problems(nodes, bad_lags(graph))))
 

@@ -159,6 +159,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         macros=macros,
         packages=opened.packages,
         tests=tuple(opened.contents.texts((f.path for f in opened.files["test"] if not _is_generic(f)), report)),
+        warnings=project.warnings,
         lint=project.lint,
         documents=tuple(described.files),
         yaml_paths=opened.documents,
@@ -167,7 +168,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         cache=opened.cache,
     )
     if report:
-        raise ProjectError(first_causes([*_each_once(report)]))
+        raise ProjectError(first_causes([*project.warnings, *_each_once(report)]))
     return loaded
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from mvbuild.cache.store import Cache
+from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.record import TableType
 from mvbuild.project.counting import DEFAULT, Counting
 from mvbuild.project.packages import Package
@@ -258,6 +259,8 @@ class LoadedProject:
     packages: tuple[Package, ...] = ()
     tests: tuple[SourceFile, ...]
     """SQL tests: queries that return the wrong rows."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """About mvbuild.yml."""
     lint: Layer = field(default_factory=lambda: EMPTY)
     """Levels of lint rules in mvbuild.yml."""
     documents: tuple[SourceFile, ...] = ()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from os.path import isdir
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
 from mvbuild.project import targets
 from mvbuild.project.files import read_text
 from mvbuild.project.folders import layer_of
@@ -42,6 +43,7 @@ class ProjectFile:
     target: Target
     target_names: tuple[str, ...]
     lint: Layer
+    warnings: tuple[Diagnostic, ...]
     models: Node | None
     """Folder configuration of models; `seeds` is that of seeds."""
     seeds: Node | None
@@ -117,6 +119,7 @@ def read_project_file(
         target=used,
         target_names=targets.names(tree) or (targets.DEFAULT_NAME,),
         lint=layer_of(_node(tree, "lint")),
+        warnings=tuple(_missing_folders(root, tree)),
         models=_node(tree, "models"),
         seeds=_node(tree, "seeds"),
     ), templates
@@ -247,6 +250,19 @@ def _paths(tree: MapNode, key: str, default: str) -> tuple[str, ...]:
         return (default,)
     value = plain(node)
     return tuple(v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str))
+
+
+def _missing_folders(root: Path, tree: MapNode) -> Iterator[Diagnostic]:
+    """Folders that only this project's mvbuild.yml names. Of the usual ones, many projects have only some and name all."""
+    for kind in ("model", "seed", "macro", "test", "docs"):
+        node = _node(tree, f"{kind}-paths")
+        for item in node.items if isinstance(node, ListNode) else (node,):
+            if not isinstance(item, ScalarNode) or not isinstance(item.value, str):
+                continue
+            if item.value.rstrip("/") != f"{kind.removesuffix('s')}s" and not isdir(root / item.value):  # noqa: PTH112 - never raises
+                # Without its name, which may come from the environment.
+                help = "Fix the path, which starts at the folder of mvbuild.yml, or make the folder."
+                yield warning("unknown-name", f"This folder of `{kind}-paths` does not exist", item.span, help=help)
 
 
 def _node(tree: MapNode, key: str) -> Node | None:

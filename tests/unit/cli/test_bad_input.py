@@ -562,7 +562,13 @@ CATALOG = (
         says=".mvbuild",
         reads_catalog=True,
     ),
-    Case(name="unknown catalog type", files=catalog("type: sqll, uri: 'x'"), command="plan", code="catalog-error", says="sqll"),
+    Case(
+        name="unknown catalog type",
+        files=catalog("type: sqll, uri: 'x'"),
+        command="plan",
+        code="catalog-error",
+        says="has the unknown type 'sqll'. Known types: bigquery, ",
+    ),
 )
 
 WORLD = (
@@ -610,12 +616,42 @@ WORLD = (
 
 COMMAND_LINE = (
     Case(name="unknown command", command="rnu", code="command-line", says="Unknown command 'rnu'", help="Did you mean 'run'?"),
+    *(
+        Case(name=f"{command} without a command", command=command, code="command-line", says=f"Missing command: {says}\n")
+        for command, says in (
+            ("branch", "choose one of drop, list"),
+            ("engine", "choose one of status, stop"),
+            ("docs", "choose one of build, serve"),
+            ("import", "write `mvbuild import dbt`"),
+            ("import --quiet", "write `mvbuild import dbt`"),
+            ("source", "write `mvbuild source freshness`"),
+        )
+    ),
+    *(
+        Case(name=f"unknown command of {command}", command=command, code="command-line", says="Unknown command '", help=help)
+        for command, help in (
+            ("import foo", "Known names: dbt."),
+            ("import clone", "Known names: dbt."),
+            ("branch lst", "Did you mean 'list'?"),
+            ("docs generat", "Did you mean 'generate'?"),
+        )
+    ),
     Case(name="unknown option", command="run --selct x", code="command-line", says="'--selct'", help="Did you mean '--select'?"),
     Case(
         name="option of dbt", command="run --defer", code="command-line", says="'--defer'", help="mvbuild compares with the catalog itself"
     ),
     Case(name="bad number of threads", command="run --threads 0", code="command-line", says="Invalid value for '--threads'"),
     Case(name="bad output", command="ls --output yaml", code="command-line", says="'yaml' is not one of"),
+    *(
+        Case(
+            name=f"unknown key {key}",
+            command=f"ls --output json --output-keys 'name {key}'",
+            code="command-line",
+            says=f"Unknown key '{key}' in --output-keys",
+            help=help,
+        )
+        for key, help in (("foo", "Known keys: access, alias, "), ("resource_typ", "Did you mean 'resource_type'?"))
+    ),
     Case(name="bad resource type", command="ls --resource-type view", code="command-line", says="'view' is not one of"),
     Case(
         name="extra argument",

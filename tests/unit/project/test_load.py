@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.api.compilation import compile
 from mvbuild.diagnostics import ProjectError
 from mvbuild.project.load import load_project
 from mvbuild.project.settings import model_config
@@ -165,9 +166,45 @@ def test_missing_variables_are_those_of_the_chosen_target(tmp_path: Path) -> Non
     assert places(found) == [("missing-env-var", "mvbuild.yml:7:44"), ("missing-env-var", "mvbuild.yml:7:86")]
 
 
+def test_a_folder_in_mvbuild_yml_that_does_not_exist(tmp_path: Path) -> None:
+    text = "name: s\nmodel-paths: [models, nosuch, {0}]\nseed-paths: {0}\nmacro-paths: [macros]\ntest-paths: [tests/]\ndocs-paths: [docs]\n"
+    files = {"mvbuild.yml": text.format("\"{{ env_var('S') }}\""), "models/m.sql": "SELECT 1 AS id\n"}
+    write(tmp_path, files)
+    for _ in ("without a cache", "with one"):
+        found = compile(tmp_path, env={"S": "hunter2"}).warnings
+        assert [(d.code, d.severity, str(d.span)) for d in found] == [
+            ("unknown-name", "warning", f"mvbuild.yml:{place}") for place in ("2:23", "2:31", "3:13")
+        ]
+        assert found[0].message == "This folder of `model-paths` does not exist"
+        assert "hunter2" not in repr([(d.message, d.help) for d in found])
+    for folder in ("nosuch", "hunter2"):
+        (tmp_path / folder).mkdir()
+    assert not compile(tmp_path, env={"S": "hunter2"}).warnings
+    (tmp_path / "nosuch").rmdir()
+    assert len(compile(tmp_path, env={"S": "hunter2"}).warnings) == 1
+
+
+def test_a_folder_that_does_not_exist_is_told_with_the_errors_that_follow(tmp_path: Path) -> None:
+    reads = {"tests/t.sql": "SELECT * FROM {{ ref('m') }}\n"}
+    described = {"seeds/m.yml": "models: [{name: m}]\n"}
+    for more, code in ((reads, "unresolved-ref"), (described, "unknown-name")):
+        root = tmp_path / code
+        write(root, {"mvbuild.yml": "name: shop\nmodel-paths: [mdels]\n", **more})
+        with pytest.raises(ProjectError) as caught:
+            compile(root, env={})
+        assert places(list(caught.value.diagnostics))[0] == ("unknown-name", "mvbuild.yml:2:15")
+        assert [d.code for d in caught.value.diagnostics] == ["unknown-name", code]
+
+
 def test_an_unknown_target(tmp_path: Path) -> None:
     (wrong,) = errors(tmp_path, {"mvbuild.yml": TARGETS}, target="prdo")
     assert (wrong.code, str(wrong.span), wrong.help) == ("unknown-target", "mvbuild.yml:3:1", "Did you mean 'prod'?")
+
+
+@pytest.mark.parametrize(("text", "place"), [("targets: {}\n", "4:1"), ("", "3:1")])
+def test_the_place_of_an_unknown_target_is_no_comment(tmp_path: Path, text: str, place: str) -> None:
+    (wrong,) = errors(tmp_path, {"mvbuild.yml": f"# Our shop.\n\nname: shop\n{text}"}, target="prod")
+    assert (wrong.code, str(wrong.span), wrong.help) == ("unknown-target", f"mvbuild.yml:{place}", "Known names: dev.")
 
 
 @pytest.mark.parametrize("key", ["name", "target", "version", "models"])

@@ -143,3 +143,10 @@ def test_settings_of_versions_in_the_project_file_are_not_lost(tmp_path: Path, s
     found = taken(tmp_path, {**FILES, "dbt_project.yml": project})
     assert codes(found, "dim.v1") == ["folder-config"]
     assert item(found, "dim.v2").verdict == ("unchanged" if settings.startswith("v1") else "refused")
+
+
+@pytest.mark.parametrize(("include", "verdict"), [("1", "refused"), ("2", "unchanged"), ("[2]", "unchanged")])
+def test_a_unit_test_of_one_version(tmp_path: Path, include: str, verdict: str) -> None:
+    unit = f"unit_tests: [{{name: u, model: dim, versions: {{include: {include}}}, given: [], expect: {{rows: [{{id: 1}}]}}}}]\n"
+    found = taken(tmp_path, {**FILES, "models/u.yml": unit, "models/dim_v1.sql": f"{HOOK}select 1 as id"})
+    assert item(found, "u", "unit test").verdict == verdict

@@ -78,7 +78,7 @@ def test_clean_keeps_files_of_others(compiled: Path) -> None:
 
 @pytest.mark.parametrize("place", ["../reports", "sql", "lake", "."])
 def test_clean_deletes_no_directory_that_is_not_mvbuilds(compiled: Path, place: str) -> None:
-    """A folder of somebody else, one with models, one with a warehouse, and the project itself."""
+    """A folder outside, one with models, one with a warehouse, and the project."""
     (compiled / place).mkdir(exist_ok=True)
     (compiled / place / "x.db").write_text("rows")
     before = sorted(compiled.parent.rglob("*"))

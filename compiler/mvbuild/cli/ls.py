@@ -27,7 +27,7 @@ _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_
 @project_options
 @selection_options
 @click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)
-@click.option("--output-keys", multiple=True, help="Keys to print for each node with --output json.")
+@click.option("--output-keys", multiple=True, help="Keys to print for each node with --output json, such as name or config.tags.")
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...]) -> int:
     """List models, seeds, sources, data tests, unit tests and exposures. Needs no catalog and no Spark."""
     from mvbuild.artifacts.exposures import exposures
@@ -38,7 +38,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.selection.select import select_all
 
     keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
-    if unknown := [key for key in keys if key not in KNOWN]:
+    if unknown := [key for key in keys if key.partition(".")[0] not in KNOWN]:
         help = did_you_mean(unknown[0], KNOWN)
         help = help if help.startswith("Did") else f"Known keys: {', '.join(sorted(KNOWN))}."
         return report([error("command-line", f"Unknown key '{unknown[0]}' in --output-keys", help=help)])
@@ -56,9 +56,16 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     return 0
 
 
+def _value(node: Any, key: str) -> Any:
+    """As in dbt, `config.materialized` is a key of a key."""
+    for part in key.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node
+
+
 def _line(node: dict[str, Any], output: str, keys: list[str]) -> str:
     if output == "json":
-        return json.dumps({k: node.get(k) for k in keys})
+        return json.dumps({k: _value(node, k) for k in keys})
     if output == "name":
         return str(node["name"])
     if output == "path":

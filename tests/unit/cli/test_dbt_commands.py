@@ -272,3 +272,9 @@ def test_ls_knows_every_key_that_a_node_can_have(tmp_path: Path) -> None:
     nodes = [*(entry for _, entry in entries(graph)), *exposures(graph).values(), *unit_tests(graph).values()]
     assert {node["resource_type"] for node in nodes} == {"model", "seed", "source", "test", "exposure", "unit_test"}
     assert {key for node in nodes for key in node} <= KNOWN
+
+
+def test_ls_prints_a_key_of_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    write_project(tmp_path, {"mvbuild.yml": "name: shop\n", "models/m.sql": "{{ config(tags=['daily']) }}\nSELECT 1 AS one\n"})
+    done = call("ls --output json --output-keys name,config.tags,config.tags.x", tmp_path, {}, monkeypatch, capsys)
+    assert json.loads(done.stdout) == {"name": "m", "config.tags": ["daily"], "config.tags.x": None}

@@ -229,5 +229,7 @@ def test_differences_by_key(made: Project) -> None:
     by_name = {c.name: c.changed for c in found.columns}
     assert by_name == {"order_date": None, "country": None, "revenue": 1, "orders": 0}
     assert [what for what, _ in found.samples] == ["before", "after", "removed"]
-    bags = compared(made, "revenue_daily", key=["revenue", "nothing"])
+    bags = compared(made, "revenue_daily", key=["orders"])  # is not unique
     assert (bags.key, bags.added, bags.removed, bags.changed) == ((), 1, 2, 0)
+    with pytest.raises(ProjectError, match="No compared table has a column 'nothing' of --key"):
+        compared(made, "revenue_daily", key=["revenue", "nothing"])

@@ -212,11 +212,22 @@ def _earlier_value(reading: exp.Cast) -> str:
 
 
 def clock_last(relation: Filter) -> Filter:
-    """The filter as two, of which the lower one has no reading; itself if each of its conditions has one."""
+    """The filter as two, of which the lower one has no reading; itself if there is nothing for it. A condition that may fail stays behind
+    those before it, which may keep out the rows for which it does, as in `d < current_date AND 1 / v > 2`."""
     parts = conjuncts(relation.predicate)
-    timeless = conjunction([part for part in parts if not has_reading(part)])
-    of_clock = conjunction([part for part in parts if has_reading(part)])
-    return relation if timeless is None or of_clock is None else Filter(Filter(relation.child, timeless), of_clock)
+    first = next((at for at, part in enumerate(parts) if has_reading(part)), len(parts))
+    lower = [not has_reading(part) and (at < first or _only_compares(part)) for at, part in enumerate(parts)]
+    below = conjunction([part for part, is_lower in zip(parts, lower, strict=True) if is_lower])
+    above = conjunction([part for part, is_lower in zip(parts, lower, strict=True) if not is_lower])
+    return relation if below is None or above is None else Filter(Filter(relation.child, below), above)
+
+
+_COMPARING = (exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Predicate, exp.Connector, exp.Not, exp.Paren)
+
+
+def _only_compares(condition: exp.Expr) -> bool:
+    """Whether it has nothing but columns and constants, which are compared."""
+    return all(isinstance(node, _COMPARING) for node in condition.walk())
 
 
 def at_values(relation: Relation, values: Values) -> Relation:

@@ -110,6 +110,9 @@ FIRST_ROWS = "filter[window = 1](window(orders))"
             [FIRST_ROWS],
         ),
         (f"SELECT id, order_date >= current_date - 7 AS is_new FROM ({NUMBERED}) WHERE r = 1", [FIRST_ROWS]),
+        (f"SELECT id FROM ({NUMBERED}) WHERE order_date >= current_date - 30 AND r = 1", [FIRST_ROWS]),
+        # What may fail is computed for no rows that the day keeps out.
+        (f"SELECT id FROM ({NUMBERED}) WHERE order_date < current_date AND 1 / amount > 2 AND r = 1", [FIRST_ROWS]),
         # The rows that are numbered depend on the day.
         (f"SELECT id FROM ({NUMBERED} WHERE order_date >= current_date - 30) WHERE r = 1", []),
         ("SELECT sum(id) AS s FROM {orders} WHERE order_date >= current_date - 30", []),

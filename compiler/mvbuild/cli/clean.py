@@ -44,14 +44,14 @@ def command(options: Options) -> int:
         return report([error("unwritable-target", f"Cannot delete {exc.filename or path}: {exc.strerror or exc}")])
     if kept:
         names = ", ".join(kept[:5]) + ", ..." * (len(kept) > 5)
-        say(f"Deleted what mvbuild wrote in {path}. Kept {len(kept)} that it did not write: {names}.")
+        say(f"Deleted what mvbuild wrote in {path}. Kept the rest: {names}.")
     else:
         say(f"{'Emptied' if path.is_symlink() else 'Deleted'} {path.resolve()}.")
     return 0
 
 
 def _cleaned(path: Path) -> list[str]:
-    """The names of what stays, which others wrote."""
+    """Delete what mvbuild wrote. Returns the names of the rest."""
     kept = []
     for entry in sorted(path.iterdir()):
         # A run that was killed leaves `.manifest.json.4711`.

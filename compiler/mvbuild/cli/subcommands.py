@@ -1,4 +1,4 @@
-"""`mvbuild branch`, `docs`, ...: a command that has commands of its own, and says which."""
+"""`mvbuild branch`, `docs` ... and the word after it -> one of the commands of that group, or which ones there are."""
 
 from __future__ import annotations
 

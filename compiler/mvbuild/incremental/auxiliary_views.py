@@ -19,7 +19,7 @@ from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, Pla
 from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.clock import without_calls
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import divisions, is_followed
+from mvbuild.incremental.cuts import divisions, follows_changes
 from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
@@ -119,7 +119,7 @@ def _chosen(question: Question, found: StrategyChoice, shape: Shape, given: Inpu
     if question.node.model.config.auxiliary_views == "always":
         return (followed or ways)[-1]
     if question.policy != "auto":
-        return (followed or ways)[0] if not is_followed(shape) else None
+        return (followed or ways)[0] if not follows_changes(shape) else None
     kept = [(share, one) for one in ways if one.is_followed and (share := _share(question, found, given, one)) < CHEAPER]
     now = min([_share_without(found), *(share for share, _ in kept)])
     if now > MUCH:

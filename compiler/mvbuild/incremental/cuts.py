@@ -96,7 +96,7 @@ def divided(shape: Shape, tables: int) -> Division | None:
     >>> [formula(cut.shape.root) for cut in found.cuts]
     ['aggregate[customer_id, AVG(amount), COUNT(*), SUM(amount), COUNT(amount)](orders)']
     """
-    return _divided(_Cutter(shape=shape, first=tables, is_followed=is_followed(shape)))
+    return _divided(_Cutter(shape=shape, first=tables, is_followed=follows_changes(shape)))
 
 
 def with_inner_groups(shape: Shape, tables: int) -> Division | None:
@@ -151,7 +151,7 @@ class _Cutter:
     shape: Shape
     first: int
     is_followed: bool
-    """Whether a strategy follows deletes from the storage alone: then only the groups of the top aggregate are worth keeping."""
+    """Whether a strategy follows deletes and the day from the storage alone: then only the groups of the top aggregate are kept."""
     keeps_groups: bool = False
     """Whether the groups of each aggregate below the top are kept."""
     cuts: list[Cut] = field(default_factory=list)
@@ -375,7 +375,7 @@ def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool
     return any(one.refused is None for one in answers(shape, "deletes", changed=changed, strategies=_CERTAIN))
 
 
-def is_followed(shape: Shape) -> bool:
+def follows_changes(shape: Shape) -> bool:
     """Whether a strategy other than a full computation can be used if rows are added and removed, and if the day is another one."""
     clock = day_before(shape.root)
     moved = answers(shape, "inserts", changed=frozenset(), clock=clock, strategies=_CERTAIN) if clock else ()

@@ -72,7 +72,7 @@ def test_clean_keeps_files_of_others(compiled: Path) -> None:
     target = compiled / "target"
     (target / "notes.txt").write_text("mine")
     done = call(compiled, "clean")
-    assert done.stderr == f"Deleted what mvbuild wrote in {target}. Kept 1 that it did not write: notes.txt.\n"
+    assert done.stderr == f"Deleted what mvbuild wrote in {target}. Kept the rest: notes.txt.\n"
     assert [found.name for found in target.iterdir()] == ["notes.txt"]
 
 

@@ -191,16 +191,25 @@ def test_a_manifest_that_is_gone(disk_world: World) -> None:
     assert refused.value.code == "files-missing"
 
 
-@pytest.mark.parametrize("where", ["between", "before"])
-def test_equality_deletes_are_refused(sql_world: World, where: str) -> None:
+def test_an_equality_delete_alters_the_older_files(sql_world: World) -> None:
     old = _table(sql_world, 1)
     with_deletes = with_snapshot(sql_world, old, with_equality_delete)
-    new = with_snapshot(sql_world, with_deletes, lambda *_: [], without=files_of(old)[1])
-    # The file that is removed had equality deletes; or it got them.
-    pair = (old, with_deletes) if where == "between" else (with_deletes, new)
-    with pytest.raises(ChangeRefused) as refused:
-        sql_world.catalog.changes.between(new, _head(pair[0]), _head(pair[1]))
-    assert refused.value.code == "equality-deletes"
+    new = _write(sql_world, 2)
+    changes = sql_world.catalog.changes
+    (part,) = changes.between(new, _head(old), _head(with_deletes)).parts
+    assert (part.altered.files, part.only_deletes, part.had_deletes, part.deleted_rows) == (1, True, False, 10)
+    (back,) = changes.between(new, _head(with_deletes), _head(old)).parts
+    assert (back.altered.files, back.only_deletes, back.had_deletes) == (1, False, True)
+    (both,) = changes.between(new, _head(old), _head(new)).parts
+    assert (both.altered.files, both.added.files) == (1, 1)
+
+
+def test_a_file_that_had_equality_deletes_is_removed(sql_world: World) -> None:
+    old = _table(sql_world, 1)
+    before = with_snapshot(sql_world, old, with_equality_delete)
+    new = with_snapshot(sql_world, before, lambda *_: [], without=files_of(old)[1])
+    (part,) = sql_world.catalog.changes.between(new, _head(before), _head(new)).parts
+    assert (part.removed.files, part.altered.files, len(part.files.old_deletes)) == (1, 0, 1)
 
 
 def test_equality_deletes_of_other_rows_do_not_matter(sql_world: World) -> None:

@@ -9,9 +9,8 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, Manif
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
-from mvbuild.adapters.iceberg.altered import Deletes, altered_files, had_deletes
+from mvbuild.adapters.iceberg.altered import Deletes, FilesByDelete, altered_files, had_deletes
 from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes
-from mvbuild.adapters.iceberg.manifest_reader import _may_equal
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 
 
@@ -74,7 +73,7 @@ def test_deletes_that_were_merged_in_a_partition_of_nan() -> None:
     ],
 )
 def test_equality_deletes(delete: FileEntry, file: FileEntry, is_met: bool) -> None:
-    assert _may_equal(delete, file) is is_met
+    assert FilesByDelete([file]).matches(delete) == ([file] if is_met else [])
 
 
 def manifest(*partitions: PartitionFieldSummary, spec: int) -> ManifestFile:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from spark.equality_deletes import write_by_key
+
 KINDS = ((1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write"), (3, "merge-on-read"))
 """Format version and write mode, all that there are."""
 ROWS = 60
@@ -27,6 +29,8 @@ _KEPT = ("id", "k", "s", "d", "p")
 _FIELDS = ("k", "bucket(3, id)", "truncate(1, s)", "days(d)", "months(d)", "bucket(2, s)", "p", "truncate(2, p)")
 _MOMENTS = ("9999-12-31 00:00:00", "1400-02-28 01:02:03.000004", "1677-09-20 00:00:00", "2262-04-12 00:00:00", "2024-02-29 12:00:00")
 """Most do not fit into nanoseconds."""
+_KEYS = ("INT", "BIGINT", "STRING", "DATE", "DECIMAL")
+"""Types of columns whose values an equality delete lists."""
 _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
 
 
@@ -89,6 +93,7 @@ class History:
     def _steps(self, size: int) -> list[tuple[int, Callable[[], None]]]:
         rows: list[tuple[int, Callable[[], None]]] = [(4, self.append), (4, self.merge), (1, self.overwrite)] if size < ROWS else []
         fewer: list[tuple[int, Callable[[], None]]] = [(5, self.delete), (5, self.update), (1, self.overwrite)]
+        fewer += [(3, self.delete_by_key)] if self.version > 1 else []
         kept: list[tuple[int, Callable[[], None]]] = [(3, self.compact), (1, self.rewrite_manifests), (2, self.rollback), (1, self.branch)]
         layout: list[tuple[int, Callable[[], None]]] = [(3, self.evolve_schema), (3, self.evolve_partitioning), (1, self.upgrade)]
         # Files without partition values fit into a table without partitions alone.
@@ -116,6 +121,19 @@ class History:
 
     def delete(self) -> None:
         self._sql(f"DELETE FROM {self.table} WHERE {self._predicate()}")
+
+    def delete_by_key(self) -> None:
+        """An equality delete of some rows by one or two columns, and of a key that no row may have."""
+        able = [name for name, of in self.columns.items() if of.startswith(_KEYS)]
+        names = self._random.sample(able, self._random.choice((1, 1, 2)))
+        rows = sorted({tuple(row) for row in self._sql(f"SELECT {', '.join(names)} FROM {self.table}")}, key=str)
+        found = [dict(zip(names, row, strict=True)) for row in self._random.sample(rows, min(len(rows), 3))]
+        keys = [*found, dict.fromkeys(names)]
+        self.log.append(f"-- by key: {keys}")
+        some = self._random.choice((0.5, 1))
+        write_by_key(
+            self.spark, self.table, keys, metrics=self._random.random() < 0.7, into=lambda _: self._random.random() < some
+        )
 
     def update(self) -> None:
         name = self._random.choice(list(self.columns))

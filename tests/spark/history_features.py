@@ -2,7 +2,7 @@
 
 A feature is a change that was once overlooked: columns that move, a storage that others alter, names of another catalog, settings of the
 session, positions of rows in files, timestamps beyond the range of some readers, views that bind by position, inner results that are kept,
-text that is not valid UTF-8; and what real projects are made of.
+text that is not valid UTF-8, rows that are deleted by their key; and what real projects are made of.
 """
 
 from __future__ import annotations
@@ -241,6 +241,20 @@ FEATURES: Mapping[str, Feature] = {
         ),
         steps={"append": 2, "update": 3, "delete": 3, "compact": 2},
         columns={"x": "text"},
+    ),
+    "keys": Feature(
+        queries=(
+            "SELECT k, v FROM {%a} WHERE v > 0",
+            "SELECT k, sum(v) AS total, count(v) AS vs, count(*) AS n FROM {%a} GROUP BY k",
+            "SELECT v, count(*) AS n, max(k) AS most FROM {%a} GROUP BY v",
+            "SELECT x.k, x.v, y.v AS other FROM {%a} x JOIN {%b} y ON x.k = y.k",
+            "SELECT y.k, y.v, x.v AS other FROM {%b} y LEFT JOIN {%a} x ON x.k = y.k",
+            "SELECT k, v FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v DESC) AS at FROM {%a}) WHERE at = 1",
+            "SELECT y.k, y.v FROM {%b} y WHERE NOT EXISTS (SELECT 1 FROM {%a} x WHERE x.k = y.k)",
+            "SELECT avg(v) AS mean, count(DISTINCT k) AS ks FROM {%a}",
+            "SELECT note, k FROM {%a}",
+        ),
+        steps={"write_by_key": 10, "append": 2, "delete": 2, "compact": 2, "compact_deletes": 1},
     ),
     "idioms": Feature(
         queries=IDIOMS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from spark.equality_deletes import write_by_key
 from spark.histories import despite_two_specs
 from spark.projects import Project
 from unit.incremental.queries import VALUES as OF_QUERIES
@@ -36,6 +37,8 @@ VALUES: Mapping[Type, tuple[Any, ...]] = {
     ),
     "text": (None, "x", "x", "y", b"x\xff", b"x\xfe", b"\xff"),
 }
+KEYS = ("int", "decimal", "string", "boolean", "date")
+"""Types of columns by which an equality delete finds its rows."""
 MOST_ROWS = 14
 """Above that a base table gets no more."""
 
@@ -116,6 +119,25 @@ class BaseTable:
 
     def delete(self, chance: random.Random) -> None:
         self.sql(f"DELETE FROM {self.full_name} WHERE {self.predicate(chance)}")
+
+    def write_by_key(self, chance: random.Random) -> None:
+        """An equality delete, as Flink writes it; most often of `k`, with the new rows of its keys in the same commit."""
+        if self.version < 2:
+            return self.merge(chance)
+        able = [n for n, t in self.columns.items() if t in KEYS]
+        names = chance.choice((["k"], ["k"], ["k", "v"], chance.sample(able, 2)))
+        keys = [{n.strip("`"): self._value(chance, n) for n in names} for _ in range(chance.randint(1, 3))]
+        is_whole = not self.fields and len(able) == len(self.columns) and not self.replaced
+        rows = [{**{n.strip("`"): self._value(chance, n) for n in self.columns}, **key} for key in keys] if is_whole else []
+        rows = [] if self.size() > MOST_ROWS else chance.sample(rows, chance.randint(0, len(rows)))
+        self.log.append(f"-- {self.full_name} by key: {keys}, then {rows}")
+        metrics, some = chance.random() < 0.7, chance.choice((0.5, 1))
+        write_by_key(self.project.spark, self.full_name, keys, rows, metrics=metrics, into=lambda _: chance.random() < some)
+        return None
+
+    def _value(self, chance: random.Random, column: str) -> Any:
+        values = VALUES[self.columns[column]]
+        return chance.choice([v for v in values if v is not None] if column in self.required else values)
 
     def empty(self, chance: random.Random) -> None:
         self.sql(f"DELETE FROM {self.full_name}{chance.choice(('', ' WHERE k > 0 OR k <= 0 OR k IS NULL'))}")
@@ -288,8 +310,7 @@ class BaseTable:
         return f"SELECT {casts} FROM VALUES {values} AS q ({names}){'' if rows else ' WHERE false'}"
 
     def value(self, chance: random.Random, column: str) -> str:
-        values = VALUES[self.columns[column]]
-        return _literal(chance.choice([v for v in values if v is not None] if column in self.required else values))
+        return _literal(self._value(chance, column))
 
     def predicate(self, chance: random.Random) -> str:
         n = chance.choice((0, 1, 2, 3))

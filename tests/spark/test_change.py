@@ -14,6 +14,7 @@ from mvbuild.ports.changes import ChangePart
 from mvbuild.ports.states import TableState
 from spark.change_pairs import Checker
 from spark.conftest import Lake
+from spark.equality_deletes import write_by_key
 from spark.histories import KINDS, History
 
 pytestmark = pytest.mark.proof
@@ -249,3 +250,63 @@ def test_rows_of_files_that_have_none_of_the_columns(lake: Lake, catalog: Any, v
     assert counts(deleted, updated) == (1, 1)
     assert counts(added, updated) == (1, 2)
     assert counts(updated, added) == (2, 1)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("metrics", [True, False], ids=["bounds", "no-bounds"])
+def test_equality_deletes(lake: Lake, catalog: Any, version: int, metrics: bool) -> None:
+    """Of one column and of two, of NULL, of keys that no row has, twice the same, and with new rows of the same key in the same commit."""
+    table = f"by_key_{version}_{'with' if metrics else 'without'}"
+    name = _created(lake, table, version, "merge-on-read", rows="(1, 'a'), (1, 'b'), (2, 'b'), (3, NULL), (NULL, 'd'), (NULL, NULL)")
+    lake.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(1) */ * FROM VALUES (20, 'x'), (21, 'y')")
+    write_by_key(lake.session, name, [{"id": 1}, {"id": 99}], metrics=metrics)
+    first = _last(_checker(lake, catalog, table))
+    assert (first.altered.files, first.only_deletes, first.had_deletes, first.deleted_rows) == (1 if metrics else 2, True, False, 2)
+    write_by_key(lake.session, name, [{"id": 2, "x": "b"}, {"id": None, "x": None}], [{"id": 2, "x": "c"}], metrics=metrics)
+    assert sorted(map(str, lake.sql(f"SELECT x FROM {name} WHERE id = 2 OR id IS NULL"))) == ["Row(x='c')", "Row(x='d')"]
+    lake.sql(f"DELETE FROM {name} WHERE id = 20")
+    write_by_key(lake.session, name, [{"x": None}, {"x": "y"}], [{"id": 4, "x": None}], metrics=metrics)
+    lake.sql(f"CALL lake.system.rewrite_data_files(table => 'h.{table}', options => map('rewrite-all', 'true'))")
+    write_by_key(lake.session, name, [{"id": None}], metrics=metrics)
+    checker = _checker(lake, catalog, table)
+    assert checker.wrong(checker.pairs()) == {}
+    assert any("not only more" in kind for kind in checker.kinds)
+    # All pairs of eight snapshots and the empty table.
+    assert checker.kinds["read here"] == 9 * 8
+
+
+def test_equality_deletes_of_partitions(lake: Lake, catalog: Any) -> None:
+    name = _created(lake, "by_key_in_partitions", 2, "merge-on-read", "id INT, x STRING, p INT", "(1, 'a', 1), (2, 'b', 1), (3, 'c', 2)")
+    write_by_key(lake.session, name, [{"id": 2}])
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD p")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (4, 'd', 1), (5, 'e', NULL)")
+    write_by_key(lake.session, name, [{"id": 1}, {"id": 5}])
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (5, 'e', NULL)")
+    lake.sql(f"ALTER TABLE {name} ALTER COLUMN id TYPE BIGINT")
+    write_by_key(lake.session, name, [{"id": 1, "p": 1}, {"id": 3, "p": 2}])
+    # A partition whose value is NULL is one of many: its delete removes no rows of the others.
+    lake.sql(f"INSERT INTO {name} VALUES (7, 'a', 1), (7, 'e', NULL)")
+    write_by_key(lake.session, name, [{"id": 7}], into=lambda path: path == "p=null")
+    assert len(lake.sql(f"SELECT * FROM {name} WHERE id = 7")) == 1
+    checker = _checker(lake, catalog, "by_key_in_partitions")
+    assert checker.wrong(checker.pairs()) == {}
+
+
+def test_a_key_of_a_type_that_is_not_compared_here(lake: Lake, catalog: Any) -> None:
+    columns = "id INT, st STRUCT<a: INT>, f DOUBLE"
+    name = _created(lake, "by_other_keys", 2, "merge-on-read", columns, "(1, named_struct('a', 1), 0.5), (2, named_struct('a', 2), 1.5)")
+    write_by_key(lake.session, name, [{"f": 0.5}])
+    checker = _checker(lake, catalog, "by_other_keys")
+    assert checker.wrong(checker.pairs()) == {}
+    before, after = list(checker.table.snapshots)[-2:]
+    assert catalog.changes.net_rows(catalog.changes.between(checker.table, before, after), ["id"]) is None
+
+
+def test_the_column_of_a_key_was_dropped(lake: Lake, catalog: Any) -> None:
+    """Spark reads the table no more; the change is not found either, instead of one that is wrong."""
+    name = _created(lake, "by_dropped_key", 2, "merge-on-read", "id INT, x STRING, y INT", "(1, 'a', 1), (2, 'b', 2)")
+    write_by_key(lake.session, name, [{"y": 1}])
+    lake.sql(f"ALTER TABLE {name} DROP COLUMN y")
+    checker = _checker(lake, catalog, "by_dropped_key")
+    before, after = list(checker.table.snapshots)[-2:]
+    assert catalog.changes.net_rows(catalog.changes.between(checker.table, before, after), ["id"]) is None

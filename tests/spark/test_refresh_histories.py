@@ -15,7 +15,7 @@ from spark.refresh_histories import MODES, made, played
 pytestmark = pytest.mark.proof
 
 SEEDS = (24, 1, 5)
-FEATURES = (("moves", "zones"), ("views", "storage", "layers"), ("catalogs", "int96", "text", "idioms"))
+FEATURES = (("moves", "zones"), ("views", "storage", "layers", "keys"), ("catalogs", "int96", "text", "idioms"))
 ROUNDS, MVS = 2, 3
 AGAIN = "python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {rounds} --mvs {mvs} --features {of} --log --shrink 600"
 

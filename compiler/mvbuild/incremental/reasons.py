@@ -40,10 +40,6 @@ CODES: Mapping[str, tuple[str, str]] = {
         "A former partition column of a base table was dropped, and the change includes files written before the drop.",
         "Nothing to do: changes to newer files can be followed. To follow changes to the old files too, rewrite them.",
     ),
-    "equality-deletes": (
-        "Equality deletes (Flink) do not say which rows they remove.",
-        "Compact the table (rewrite_data_files), or write position deletes or deletion vectors.",
-    ),
     "files-missing": ("Files of a recorded snapshot are gone.", "Do not delete files that snapshots still refer to."),
     "non-iceberg-source": ("Changes in a table of another format cannot be read.", "Keep the table in Iceberg."),
     "nondeterministic": (

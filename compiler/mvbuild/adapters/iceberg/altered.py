@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.deleted_rows import delete_all_of
+from mvbuild.adapters.iceberg.equal_keys import may_have_keys
 from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes, may_hold_data
 
 if TYPE_CHECKING:
@@ -37,15 +38,18 @@ class Deletes:
         index = FilesByDelete(altered)
         lost = [delete for delete in self.gone if index.matches(delete)]
         if had and any(delete.vector for delete in self.fresh):
-            # A deletion vector replaces all position deletes of its file.
+            # A deletion vector replaces all position deletes of its file, and no equality deletes.
             if matching_deletes(self.shared, altered):
                 return False
-            lost += [delete for delete in self.kept if index.matches(delete)]
-        fresh = [delete for delete in self.fresh if index.matches(delete)]
+            lost += [delete for delete in self.kept if index.matches(delete) and not delete.is_equality]
+        if any(delete.is_equality for delete in lost):
+            return False
+        fresh = [delete for delete in self.fresh if index.matches(delete) and not delete.is_equality]
         return not lost or delete_all_of(io, fresh, lost, {entry.path for entry in altered})
 
     def added_rows(self, altered: Sequence[FileEntry]) -> int:
-        # Writers merge the old and the new deletes of a file into one: removed delete records are set off against added ones.
+        # Writers merge the old and the new deletes of a file into one: removed delete records are set off against added ones. A key of
+        # an equality delete is expected to remove one row.
         index, net = FilesByDelete(altered), Counter[object]()
         for sign, deletes in ((1, self.fresh), (-1, self.gone)):
             for delete in deletes:
@@ -58,14 +62,20 @@ class FilesByDelete:
     """Data files by the keys that deletes use for them."""
 
     def __init__(self, data: Iterable[FileEntry]) -> None:
+        self._all = list(data)
         self._paths: dict[str, list[FileEntry]] = {}
         self._partitions: dict[tuple[Any, ...], list[FileEntry]] = {}
-        for entry in data:
+        for entry in self._all:
             self._paths.setdefault(entry.path, []).append(entry)
             self._partitions.setdefault((entry.spec_id, entry.partition), []).append(entry)
 
     def matches(self, delete: FileEntry) -> list[FileEntry]:
-        """The data files that a position delete or a deletion vector applies to."""
+        """The data files that a delete applies to: a position delete or a deletion vector to those of its own commit too, an equality
+        delete only to older ones (Iceberg's specification, "Scan Planning"). An equality delete may apply to fewer: bounds do not show all.
+        """
+        if delete.is_equality:
+            older = self._all if delete.is_global else self._partitions.get((delete.spec_id, delete.partition), [])
+            return [entry for entry in older if entry.sequence_number < delete.sequence_number and may_have_keys(entry, delete)]
         path = target(delete)
         found = self._partitions.get((delete.spec_id, delete.partition), []) if path is None else self._paths.get(path, [])
         return [entry for entry in found if entry.sequence_number <= delete.sequence_number]

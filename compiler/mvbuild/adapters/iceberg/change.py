@@ -81,8 +81,6 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
         old_deletes=matching_deletes(before.deletes, [*removed, *altered]),
         new_deletes=matching_deletes(after.deletes, [*added, *altered]),
     )
-    for snapshot_id, manifests, entries in ((old, files.old_deletes, (*removed, *altered)), (new, files.new_deletes, (*added, *altered))):
-        reader.refuse_equality_deletes(snapshot_id, manifests, entries)
     had = had_deletes(deletes, altered)
     return ChangePart(
         old=old,
@@ -106,7 +104,6 @@ def _in_one(before: Manifests, after: Manifests) -> list[ManifestFile]:
 def _deletes(reader: ManifestReader, before: Sequence[ManifestFile], after: Sequence[ManifestFile]) -> Deletes:
     common = {m.manifest_path for m in before} & {m.manifest_path for m in after}
     gone, kept, fresh = compared(reader.entries(before, common), reader.entries(after, common))
-    reader.refuse_equality(*gone, *fresh)
     return Deletes(gone=tuple(gone), fresh=tuple(fresh), kept=tuple(kept), shared=tuple(m for m in before if m.manifest_path in common))
 
 

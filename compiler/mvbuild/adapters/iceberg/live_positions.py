@@ -1,4 +1,4 @@
-"""delete manifests + data files -> the positions that are deleted in each file, read from position delete files and deletion vectors."""
+"""delete manifests + data files -> the positions that are deleted in each file, read from delete files and deletion vectors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
 
+    from mvbuild.adapters.iceberg.equal_keys import EqualKeys
     from mvbuild.adapters.iceberg.manifests import FileEntry
 
 MAX_MANIFESTS = 32
 """Reading more delete manifests takes longer than the engine's statement, which reads them in parallel."""
 
 
-def deleted_in(io: FileIO, manifests: Sequence[ManifestFile], data: Sequence[FileEntry]) -> list[np.ndarray]:
+def deleted_in(
+    io: FileIO, manifests: Sequence[ManifestFile], data: Sequence[FileEntry], keys: EqualKeys | None = None
+) -> list[np.ndarray]:
     """For each data file, the positions that the deletes of these manifests remove from it, in ascending order.
 
-    Raises Inexact if there is too much to read. Equality deletes are not among those that apply: a change with them is refused.
+    Raises Inexact if there is too much to read, or an equality delete applies and there are no `keys` to find its rows.
     """
     import numpy as np
 
@@ -37,27 +40,29 @@ def deleted_in(io: FileIO, manifests: Sequence[ManifestFile], data: Sequence[Fil
     read = _Read(io, [delete for deletes in applied.values() for delete in deletes])
     found = []
     for entry in data:
-        positions = [read.of(delete, entry.path) for delete in applied.get(id(entry), ())]
+        deletes = applied.get(id(entry), ())
+        positions = [read.of(delete, entry.path) for delete in deletes if not delete.is_equality]
+        if equal := [delete for delete in deletes if delete.is_equality]:
+            if keys is None:
+                raise Inexact("equality deletes")
+            positions.append(keys.positions(entry, equal))
         found.append(np.unique(np.concatenate(positions)) if positions else nothing)
     return found
 
 
 def _applied(io: FileIO, manifests: Sequence[ManifestFile], data: Sequence[FileEntry]) -> dict[int, list[FileEntry]]:
     """Data file, by its identity -> the deletes that apply to it. A deletion vector replaces all position deletes of its file."""
-    from pyiceberg.manifest import DataFileContent
-
     if len(manifests) > MAX_MANIFESTS:
         raise Inexact(f"{len(manifests)} delete manifests")
     index = FilesByDelete(data)
     found: dict[int, list[FileEntry]] = {}
     for manifest in manifests:
         for delete in read_entries(io, manifest):
-            if delete.file.content == DataFileContent.POSITION_DELETES:
-                for entry in index.matches(delete):
-                    found.setdefault(id(entry), []).append(delete)
+            for entry in index.matches(delete):
+                found.setdefault(id(entry), []).append(delete)
     for at, deletes in found.items():
-        vectors = [delete for delete in deletes if delete.vector is not None]
-        found[at] = vectors or deletes
+        if any(delete.vector for delete in deletes):
+            found[at] = [delete for delete in deletes if delete.vector or delete.is_equality]
     return found
 
 
@@ -72,7 +77,9 @@ class _Read:
             or sum(d.file.file_size_in_bytes for d in files.values()) > MAX_BYTES
         ):
             raise Inexact(f"{len(files)} delete files")
-        self._positions: dict[str, Any] = {path: deleted_positions(io, delete.file) for path, delete in files.items()}
+        self._positions: dict[str, Any] = {
+            path: deleted_positions(io, delete.file) for path, delete in files.items() if not delete.is_equality
+        }
 
     def of(self, delete: FileEntry, path: str) -> np.ndarray:
         import numpy as np

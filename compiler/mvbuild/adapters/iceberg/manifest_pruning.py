@@ -27,8 +27,10 @@ def matching_deletes(manifests: Sequence[ManifestFile], data: Iterable[FileEntry
 
 
 def may_hold_data(manifest: ManifestFile, delete: FileEntry) -> bool:
-    """Whether a data manifest may list a file that a position delete applies to."""
+    """Whether a data manifest may list a file that a delete applies to."""
     at = manifest.min_sequence_number
+    if delete.is_equality and delete.is_global:
+        return at < delete.sequence_number
     return manifest.partition_spec_id == delete.spec_id and at <= delete.sequence_number and _covers(manifest, delete)
 
 

@@ -59,24 +59,6 @@ class ManifestReader:
             message = f"a former partition column of {self._table} was dropped, and the change includes files written before the drop"
             raise ChangeRefused("partition-column-dropped", message)
 
-    def refuse_equality(self, *deletes: FileEntry) -> None:
-        from pyiceberg.manifest import DataFileContent
-
-        if any(delete.file.content == DataFileContent.EQUALITY_DELETES for delete in deletes):
-            raise ChangeRefused("equality-deletes", f"{self._table} has equality deletes: metadata does not list the rows they remove.")
-
-    def refuse_equality_deletes(self, snapshot_id: int, manifests: Sequence[ManifestFile], data: Sequence[FileEntry]) -> None:
-        """Raise ChangeRefused if an equality delete of the snapshot applies to one of the data files."""
-        if not manifests or self._has_no_equality_deletes(snapshot_id):
-            return
-        for delete in self.entries(manifests):
-            if any(_may_equal(delete, entry) for entry in data):
-                self.refuse_equality(delete)
-
-    def _has_no_equality_deletes(self, snapshot_id: int) -> bool:
-        summary = self._snapshots[snapshot_id].get("summary") or {}
-        return bool(summary.get("total-equality-deletes") == "0")
-
     def _listed(self, snapshot_id: int) -> Manifests:
         from pyiceberg.manifest import ManifestContent
 
@@ -116,11 +98,3 @@ def _specs_without_column(raw: Raw) -> Iterator[int]:
         used = (field for field in spec["fields"] if field["transform"] != "void")
         if any(id not in ids for field in used for id in field.get("source-ids") or (field["source-id"],)):
             yield spec["spec-id"]
-
-
-def _may_equal(delete: FileEntry, data: FileEntry) -> bool:
-    if delete.sequence_number <= data.sequence_number:
-        return False
-    # A spec without fields, or with only void transforms, covers all files; this may be the case if its fields have no values.
-    is_global = all(value is None for value in delete.partition)
-    return is_global or (delete.spec_id == data.spec_id and delete.partition == data.partition)

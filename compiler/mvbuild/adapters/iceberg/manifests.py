@@ -85,6 +85,19 @@ class FileEntry:
         return any(isinstance(value, str) and _REPLACEMENT in value for value in self.partition)
 
     @property
+    def is_equality(self) -> bool:
+        """Whether it is an equality delete file."""
+        from pyiceberg.manifest import DataFileContent
+
+        return bool(self.file.content == DataFileContent.EQUALITY_DELETES)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether an equality delete applies to all partitions: that of a spec without fields, or with only void transforms, which has no
+        values. Fields with values may have none either; then it applies to fewer files."""
+        return all(value is None for value in self.partition)
+
+    @property
     def referenced(self) -> str | None:
         """The one data file that a delete file refers to."""
         found: str | None = self.entry.data_file[17]

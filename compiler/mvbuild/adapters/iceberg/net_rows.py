@@ -11,6 +11,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.cancel import cancelled
+from mvbuild.adapters.iceberg.equal_keys import EqualKeys
 from mvbuild.adapters.iceberg.failures import OWN_BUGS
 from mvbuild.adapters.iceberg.file_rows import FileRows, RowReader, is_readable
 from mvbuild.adapters.iceberg.live_positions import deleted_in
@@ -71,7 +72,8 @@ def net_rows(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str]) 
     fields = {field["name"]: field for field in change.table.schema["fields"]}
     try:
         reader = RowReader(io, raw, [fields[name] for name in columns])
-        sides = [_Sides(io, part) for part in change.parts]
+        keys = EqualKeys(io, raw)
+        sides = [_Sides(io, part, keys) for part in change.parts]
         plus, minus = (reader.table([rows for one in sides for rows in getattr(one, side)()]) for side in ("plus", "minus"))
         plus, minus = cancelled(plus, minus)
     except OWN_BUGS:
@@ -88,11 +90,11 @@ def net_rows(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str]) 
 class _Sides:
     """Where the rows of a part are."""
 
-    def __init__(self, io: FileIO, part: ChangePart) -> None:
+    def __init__(self, io: FileIO, part: ChangePart, keys: EqualKeys) -> None:
         files = part.files
         self._part = part
-        self._at_old = deleted_in(io, files.old_deletes, (*files.removed, *files.altered))
-        self._at_new = deleted_in(io, files.new_deletes, (*files.added, *files.altered))
+        self._at_old = deleted_in(io, files.old_deletes, (*files.removed, *files.altered), keys)
+        self._at_new = deleted_in(io, files.new_deletes, (*files.added, *files.altered), keys)
 
     def plus(self) -> list[FileRows]:
         """Rows of added files, and rows of altered files whose deletes are gone."""

@@ -62,7 +62,9 @@ def _partitions(loaded: Any, into: Callable[[str], bool]) -> list[tuple[Any, Any
     """The spec and the values of each partition with data files; always in the same order."""
     found = {}
     tasks = loaded.newScan().planFiles()
-    for task in tasks:
+    listed = tasks.iterator()
+    while listed.hasNext():
+        task = listed.next()
         spec, partition = task.spec(), task.file().partition()
         found[spec.specId(), spec.partitionToPath(partition)] = spec, partition
     tasks.close()

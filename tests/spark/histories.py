@@ -131,9 +131,7 @@ class History:
         keys = [*found, dict.fromkeys(names)]
         self.log.append(f"-- by key: {keys}")
         some = self._random.choice((0.5, 1))
-        write_by_key(
-            self.spark, self.table, keys, metrics=self._random.random() < 0.7, into=lambda _: self._random.random() < some
-        )
+        write_by_key(self.spark, self.table, keys, metrics=self._random.random() < 0.7, into=lambda _: self._random.random() < some)
 
     def update(self) -> None:
         name = self._random.choice(list(self.columns))

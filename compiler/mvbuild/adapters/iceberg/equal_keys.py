@@ -68,7 +68,8 @@ class EqualKeys:
         self._left = MAX_VALUES
 
     def positions(self, data: FileEntry, deletes: Sequence[FileEntry]) -> np.ndarray:
-        """The positions in a file that the deletes after it remove, in ascending order. Raises Inexact if there is too much to read, or only an engine can compare the values."""
+        """The positions that deletes with a higher number remove from a file, in ascending order. Raises Inexact if there is too much to
+        read, or only an engine can compare the values."""
         import numpy as np
         import pyarrow as pa
 

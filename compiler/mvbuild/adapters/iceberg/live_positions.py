@@ -24,9 +24,7 @@ MAX_MANIFESTS = 32
 """Reading more delete manifests takes longer than the engine's statement, which reads them in parallel."""
 
 
-def deleted_in(
-    io: FileIO, manifests: Sequence[ManifestFile], data: Sequence[FileEntry], keys: EqualKeys | None = None
-) -> list[np.ndarray]:
+def deleted_in(io: FileIO, manifests: Sequence[ManifestFile], data: Sequence[FileEntry], keys: EqualKeys | None = None) -> list[np.ndarray]:
     """For each data file, the positions that the deletes of these manifests remove from it, in ascending order.
 
     Raises Inexact if there is too much to read, or an equality delete applies and there are no `keys` to find its rows.

@@ -117,6 +117,6 @@ def _config(chance: random.Random, columns: Mapping[str, Type], *, is_typed: boo
     properties += [f"format-version: {chance.choice((1, 3))}"] if chance.random() < 0.15 else []
     if properties:
         parts.append(f"table_properties: {{{', '.join(properties)}}}")
-    if chance.random() < 0.15:
+    if chance.random() < 0.15 and not any("format-version" in one for one in properties):  # which the metadata-file format does not allow
         parts.append("storage: {format: metadata-file}")
     return ", ".join(parts)

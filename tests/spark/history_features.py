@@ -51,6 +51,8 @@ FEATURES: Mapping[str, Feature] = {
             "WITH t (%positions) AS (SELECT * FROM {%a}) SELECT p1, count(*) AS n, max(p2) AS most FROM t GROUP BY p1",
             "SELECT concat_ws('|', *) AS line FROM {%a}",
             "SELECT k, to_json(struct(*)) AS line FROM {%a}",
+            "SELECT x.k, to_json(struct(x.*)) AS line, y.v AS other FROM {%a} x JOIN {%b} y ON x.k = y.k",
+            "SELECT k, hash(*) AS h, md5(concat_ws('|', x.*)) AS m FROM {%a} x",
             "SELECT k, CAST(max(struct(*)) AS STRING) AS most FROM {%a} GROUP BY k",
             "SELECT CAST(t AS STRING) AS line FROM {%a} AS t",
             "SELECT k, to_json(max(t)) AS most FROM {%a} AS t GROUP BY k",

@@ -30,6 +30,8 @@ class Block:
     columns: tuple[tuple[str, str], ...]
 
 
+_WITH_STARS = (exp.Struct, exp.Array, exp.ConcatWs, exp.Anonymous)
+"""Functions in whose arguments a star means every column. In `count(*)` it does not."""
 _ANY = Value()
 """Types are those of the tree's columns: here only names matter."""
 
@@ -112,6 +114,7 @@ def value_of(output: Output) -> exp.Expr:
 def resolved(expression: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression over the columns of the tree. Raises Refused for a name that is not known, or that several columns have."""
     holder = exp.paren(expression.copy(), copy=False)
+    _expand_stars(holder, scope)
     for found in list(holder.find_all(exp.Column, exp.Placeholder)):
         if isinstance(found, exp.Placeholder):
             found.replace(column(found.name))
@@ -120,6 +123,21 @@ def resolved(expression: exp.Expr, scope: Scope) -> exp.Expr:
         else:
             found.replace(placed(column_of(found, scope), found))
     return only_child(holder)
+
+
+def _expand_stars(holder: exp.Expr, scope: Scope) -> None:
+    """Stars among the arguments of a function, as in `struct(*)` and `hash(o.*)`. The fields of a struct have the names of the columns."""
+    for star_ in list(holder.find_all(exp.Star)):
+        node = star_.parent if isinstance(star_.parent, exp.Column) else star_
+        call = node.parent
+        if not isinstance(call, _WITH_STARS) or not any(one is node for one in call.expressions):
+            continue
+        columns = _starred(scope, node, {})
+        if isinstance(call, exp.Struct):
+            made = [exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=value) for name, value in columns]
+        else:
+            made = [value for _, value in columns]
+        call.set("expressions", [other for one in call.expressions for other in (made if one is node else [one])])
 
 
 def _is_parameter(node: exp.Column) -> bool:

@@ -125,4 +125,10 @@ QUERIES = (
     Realistic("groups_by_a_test", "SELECT CASE WHEN customer_id IN (SELECT customer_id FROM {customers} WHERE is_active) THEN 'active' ELSE 'other' END AS kind, channel, sum(amount) AS s FROM {orders} GROUP BY 1, channel"),
     Realistic("groups_by_existence", "SELECT EXISTS (SELECT 1 FROM {events} AS e WHERE e.customer_id = c.customer_id) AS seen, count(*) AS n FROM {customers} AS c GROUP BY ALL"),
     Realistic("counted_days", "WITH p AS (SELECT 0 AS n UNION ALL SELECT 1), r AS (SELECT a.n * power(2, 0) + b.n * power(2, 1) + 1 AS n FROM p AS a CROSS JOIN p AS b WHERE a.n * power(2, 0) + b.n * power(2, 1) + 1 <= 3), d AS (SELECT date_add(DATE '2024-01-01', row_number() OVER (ORDER BY 1) - 1) AS day FROM r) SELECT d.day, count(o.order_id) AS n FROM d LEFT JOIN {orders} AS o ON o.order_date = d.day GROUP BY d.day"),
+    Realistic("struct_of_all", "SELECT order_id, to_json(struct(*)) AS line FROM (SELECT order_id, customer_id, amount, status FROM {orders})"),
+    Realistic("struct_of_a_side", "SELECT e.event_id, to_json(struct(e.*, c.country AS `Land`)) AS line FROM {events} AS e JOIN {customers} AS c ON e.customer_id = c.customer_id"),
+    Realistic("struct_without_a_column", "SELECT event_id, struct(* EXCEPT (kind)) AS rest FROM {events}"),
+    Realistic("hash_of_all", "SELECT event_id, hash(*) AS h, xxhash64(e.*) AS x, md5(concat_ws('|', e.*)) AS m FROM {events} AS e"),
+    Realistic("largest_struct", "SELECT channel, max(struct(*)).amount AS m FROM (SELECT order_date, order_id, amount, channel FROM {orders}) GROUP BY channel"),
+    Realistic("array_of_all", "SELECT array_max(array(*)) AS most FROM (SELECT order_id, customer_id FROM {orders})"),
 )  # fmt: skip

@@ -133,11 +133,12 @@ def _expand_stars(holder: exp.Expr, scope: Scope) -> None:
         if not isinstance(call, _WITH_STARS) or not any(one is node for one in call.expressions):
             continue
         columns = _starred(scope, node, {})
-        if isinstance(call, exp.Struct):
-            made = [exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=value) for name, value in columns]
-        else:
-            made = [value for _, value in columns]
+        made = [_named_field(name, value) if isinstance(call, exp.Struct) else value for name, value in columns]
         call.set("expressions", [other for one in call.expressions for other in (made if one is node else [one])])
+
+
+def _named_field(name: str, value: exp.Expr) -> exp.Expr:
+    return exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=value)
 
 
 def _is_parameter(node: exp.Column) -> bool:

@@ -47,7 +47,7 @@ class Waiting:
     retry_ms: Mapping[NodeId, int]
     """A node that failed -> when it may be tried again."""
     quiet_ms: Mapping[NodeId, int]
-    """A node that had nothing to do -> when to look at it again unless another node changes."""
+    """A node that had nothing to do -> when to look at it again. It is not here any more once there is new data."""
     settled_ms: Mapping[NodeId, int]
     """An MV that was refreshed -> until when only new data counts: one whose query reads the clock is never fresh."""
 

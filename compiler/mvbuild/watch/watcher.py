@@ -30,7 +30,7 @@ from mvbuild.watch.metrics import Metrics
 from mvbuild.watch.pace import Pace
 from mvbuild.watch.poll import Poller
 from mvbuild.watch.refresh import Refresher
-from mvbuild.watch.retries import Retries
+from mvbuild.watch.retries import Facts, Retries, facts_of
 from mvbuild.watch.warm import WarmEngine
 
 RELOAD_SECONDS = 2.0
@@ -72,6 +72,8 @@ class Batch:
     opened: Opened
     behind_since_ms: Mapping[NodeId, int]
     """An MV of it -> since when it was behind as the batch began."""
+    known: Mapping[NodeId, Facts]
+    """An MV of it -> what was known of it then."""
 
 
 Submit = Callable[[Callable[[], RunResult]], "Future[RunResult]"]
@@ -183,13 +185,15 @@ class Watcher:
         busy = frozenset(id for batch in self.running.values() for id in batch.nodes)
         opened, count = self.opened, 0
         assert opened is not None
+        freshness = self._seen[1] if self._seen is not None else {}
         known = busy & world.graph.nodes.keys()
         for nodes in batches(world.graph, due.nodes | known):
             if nodes & busy or self.stopping.is_set():
                 continue
             wanted = {id: reason for id, reason in due.wanted.items() if id in nodes}
             behind = {id: since for id, since in due.behind_since_ms.items() if id in nodes}
-            batch = Batch(nodes=nodes, opened=opened, behind_since_ms=behind)
+            known_of = {id: facts_of(freshness[id]) for id in nodes if id in freshness}
+            batch = Batch(nodes=nodes, opened=opened, behind_since_ms=behind, known=known_of)
             self.running[self.submit(self._work(world, batch, wanted))] = batch
             count += 1
         return count
@@ -235,9 +239,12 @@ class Watcher:
                     self._report_late(graph, one.node, lags.get(one.node), batch.behind_since_ms.get(one.node), ended)
                     if self.retries.succeeded(one.node, now):
                         self.report("recovered", "refreshed after it had failed", graph, one.node)
-                elif one.status == "skipped" and not self.stopping.is_set():
-                    self.report("skipped", one.message, graph, one.node)
-            self.retries.quiet((one.node for one in result.results if one.status in ("reused", "skipped")), now)
+                elif one.status == "reused":
+                    self.retries.quiet(one.node, now, batch.known.get(one.node))
+                elif one.status == "skipped":
+                    self.retries.quiet(one.node, now)
+                    if not self.stopping.is_set():
+                        self.report("skipped", one.message, graph, one.node)
         # Also if the catalog cannot be read next.
         self.metrics.failing(frozenset(self.retries.failures))
 

@@ -293,3 +293,20 @@ def test_an_mv_whose_query_reads_the_clock_is_not_refreshed_all_the_time(tmp_pat
     of = watched(tmp_path, {"models/a.sql": "SELECT id FROM raw.orders WHERE id < hour(current_timestamp())\n"})
     said = [line for _ in range(30) for line in of.turn(after_ms=1000)]
     assert len(said) <= 1
+
+
+def test_an_mv_that_had_nothing_to_do_is_refreshed_for_the_next_change(tmp_path: Path) -> None:
+    """As after rows that its filter leaves out: the refresh is only recorded, and new rows do not wait."""
+    of = watched(tmp_path, {"models/a.sql": mv()})
+    two = Watched(of.shop)
+    two.turn()
+    of.holds = True
+    of.commit("raw.orders")
+    of.turn()
+    two.commit("raw.orders")
+    assert two.turn() == ["refreshed a"]  # so that the first one has nothing to do
+    of.release()
+    of.holds = False
+    assert of.turn(after_ms=1000) == []
+    of.commit("raw.orders")
+    assert of.turn(after_ms=1000) == ["refreshed a"]

@@ -72,7 +72,8 @@ def _partitions(loaded: Any, into: Callable[[str], bool]) -> list[tuple[Any, Any
 
 
 def _some(schema: Schema, names: Sequence[str]) -> Schema:
-    return Schema(*(schema.find_field(name) for name in names))
+    """Those columns; of `st.a`, the struct."""
+    return Schema(*(schema.find_field(name.partition(".")[0]) for name in names))
 
 
 def _written(folder: Path, schema: Schema, rows: Sequence[Row]) -> str:

@@ -135,6 +135,17 @@ def test_a_new_mv_and_a_new_view_are_not_there_before_they_are_published(made: P
     assert made.only_reused()
 
 
+def test_an_mv_whose_upstream_was_dropped_is_not_published(made: Project) -> None:
+    made.write({"models/marts/new_mv.sql": "SELECT order_date, revenue FROM {{ ref('revenue_daily') }}\n"})
+    assert built(run(made)) == {"new_mv"}
+    for statement in ("DROP VIEW lake.mart.revenue_daily", "DROP TABLE lake.mart.revenue_daily__storage"):
+        made.sql(statement)
+    with pytest.raises(ProjectError, match=r"lake\.mart\.new_mv reads lake\.mart\.revenue_daily, which was dropped") as refused:
+        api.publish(made.root, PR)
+    assert [d.code for d in refused.value.diagnostics] == ["branch-outdated"]
+    assert not made.sql("SHOW VIEWS IN lake.mart LIKE 'new_mv'")
+
+
 def test_dropping_a_branch_leaves_main_and_nothing_else(made: Project) -> None:
     before = seen_on_main(made)
     made.write({"models/marts/revenue_daily.sql": AVERAGE, "models/marts/new_mv.sql": "SELECT country FROM raw.customers\n"})

@@ -10,6 +10,7 @@ import pytest
 
 from mvbuild.adapters import open_catalog
 from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import ChangePart
 from mvbuild.ports.states import TableState
 from spark.change_pairs import Checker
@@ -252,14 +253,13 @@ def test_rows_of_files_that_have_none_of_the_columns(lake: Lake, catalog: Any, v
     assert counts(updated, added) == (2, 1)
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("metrics", [True, False], ids=["bounds", "no-bounds"])
+@pytest.mark.parametrize(("version", "metrics"), [(2, True), (3, False)], ids=["bounds", "no-bounds"])
 def test_equality_deletes(lake: Lake, catalog: Any, version: int, metrics: bool) -> None:
     """Of one column and of two, of NULL, of keys that no row has, twice the same, and with new rows of the same key in the same commit."""
     table = f"by_key_{version}_{'with' if metrics else 'without'}"
     name = _created(lake, table, version, "merge-on-read", rows="(1, 'a'), (1, 'b'), (2, 'b'), (3, NULL), (NULL, 'd'), (NULL, NULL)")
     lake.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(1) */ * FROM VALUES (20, 'x'), (21, 'y')")
-    write_by_key(lake.session, name, [{"id": 1}, {"id": 99}], metrics=metrics)
+    write_by_key(lake.session, name, [{"id": 1}, {"id": 5}], metrics=metrics)
     first = _last(_checker(lake, catalog, table))
     assert (first.altered.files, first.only_deletes, first.had_deletes, first.deleted_rows) == (1 if metrics else 2, True, False, 2)
     write_by_key(lake.session, name, [{"id": 2, "x": "b"}, {"id": None, "x": None}], [{"id": 2, "x": "c"}], metrics=metrics)
@@ -303,10 +303,44 @@ def test_a_key_of_a_type_that_is_not_compared_here(lake: Lake, catalog: Any) -> 
 
 
 def test_the_column_of_a_key_was_dropped(lake: Lake, catalog: Any) -> None:
-    """Spark reads the table no more; the change is not found either, instead of one that is wrong."""
+    """Spark finds the rows: the files still have the column, and the schema does not."""
     name = _created(lake, "by_dropped_key", 2, "merge-on-read", "id INT, x STRING, y INT", "(1, 'a', 1), (2, 'b', 2)")
     write_by_key(lake.session, name, [{"y": 1}])
     lake.sql(f"ALTER TABLE {name} DROP COLUMN y")
     checker = _checker(lake, catalog, "by_dropped_key")
+    assert checker.wrong(checker.pairs()) == {}
     before, after = list(checker.table.snapshots)[-2:]
     assert catalog.changes.net_rows(catalog.changes.between(checker.table, before, after), ["id"]) is None
+
+
+def test_keys_of_text_that_is_not_valid(lake: Lake, catalog: Any) -> None:
+    """Iceberg's reader replaces the wrong bytes, and then compares."""
+    rows = "(1, CAST(X'61FF' AS STRING)), (2, CAST(X'61FE' AS STRING)), (3, 'a\ufffd'), (4, 'a')"
+    name = _created(lake, "by_text", 2, "merge-on-read", rows=rows)
+    write_by_key(lake.session, name, [{"x": "a\ufffd"}])
+    assert [row.id for row in lake.sql(f"SELECT id FROM {name}")] == [4]
+    checker = _checker(lake, catalog, "by_text")
+    assert checker.wrong(checker.pairs()) == {}
+
+
+def test_zeros_with_and_without_a_sign_are_two_partitions(lake: Lake, catalog: Any) -> None:
+    name = _created(lake, "by_zero", 2, "merge-on-read", "id INT, f DOUBLE", "(9, 1.0)")
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD f")
+    lake.sql(f"INSERT INTO {name} VALUES (1, CAST('-0.0' AS DOUBLE)), (2, CAST('-0.0' AS DOUBLE))")
+    lake.sql(f"INSERT INTO {name} VALUES (1, CAST('0.0' AS DOUBLE))")
+    write_by_key(lake.session, name, [{"id": 1}], into=lambda path: path == "f=0.0")
+    assert len(lake.sql(f"SELECT id FROM {name} WHERE id = 1")) == 1
+    checker = _checker(lake, catalog, "by_zero")
+    assert checker.wrong(checker.pairs()) == {}
+
+
+def test_keys_inside_structs_are_refused(lake: Lake, catalog: Any) -> None:
+    """Spark applies them only to queries that read the struct."""
+    columns = "id INT, st STRUCT<a: INT>"
+    name = _created(lake, "by_nested", 2, "merge-on-read", columns, "(1, named_struct('a', 1)), (2, named_struct('a', 2))")
+    write_by_key(lake.session, name, [{"st.a": 1}])
+    checker = _checker(lake, catalog, "by_nested")
+    before, after = list(checker.table.snapshots)[-2:]
+    with pytest.raises(ChangeRefused) as refused:
+        catalog.changes.between(checker.table, before, after)
+    assert refused.value.code == "equality-deletes"

@@ -10,7 +10,7 @@ from mvbuild.api.of_project import Project, graph_of
 from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, main_catalog_of, observed, open_session
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.formats import failed_tests
-from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch
 from mvbuild.lifecycle.branches import drop_branch as forget_branch
 from mvbuild.plan.renames import beside_former
@@ -49,7 +49,11 @@ def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
     found = branch_contents(graph, branch)
     catalog = main_catalog_of(graph)
     with explained(graph):
-        wrong = (*_failed(graph, found, branch), *_renamed(graph, found, catalog, branch))
+        wrong = (
+            *_failed(graph, found, branch),
+            *_renamed(graph, found, catalog, branch),
+            *_without_upstream(graph, found, catalog, branch),
+        )
         if wrong:
             raise ProjectError(wrong)
         publish_branch(catalog, branch, found)
@@ -90,6 +94,28 @@ def _renamed(graph: Graph, found: Iterable[OnBranch], catalog: Catalog, branch: 
             message = f"'{node.model.name}' is {view.identifier} under a new name; publishing would make it a second MV"
             help = f"`mvbuild branch drop {branch}`, run without --branch to rename it, and build the branch again."
             yield error("bad-previous-name", message, node.model.config.spans.get("previous_name"), help=help)
+
+
+def _without_upstream(graph: Graph, found: Iterable[OnBranch], catalog: Catalog, branch: str) -> Iterator[Diagnostic]:
+    """Models of the branch that read a part of the project which was dropped since: neither `main` nor the branch has it."""
+    on_branch = {one.identifier for one in found}
+    reads = {(one.node, above.identifier): None for one in found for above in _upstream(graph, one.node)}
+    gone = {read for _, read in reads} - on_branch
+    gone -= catalog.load(gone).keys()
+    for id, read in reads:
+        if read in gone:
+            node = graph.model(id)
+            message = f"{node.identifier} reads {read}, which was dropped after branch '{branch}' was built"
+            yield error("branch-outdated", message, node.model.file.line_span(1), help=f"Run with --branch {branch} again.")
+
+
+def _upstream(graph: Graph, id: NodeId) -> Iterator[ModelNode | SeedNode]:
+    """The seeds, MVs and views that a node reads, itself or through ephemeral models."""
+    for above in (graph.nodes.get(read) for read in graph.nodes[id].reads):
+        if isinstance(above, ModelNode) and above.materialized == "ephemeral":
+            yield from _upstream(graph, above.id)
+        elif isinstance(above, ModelNode | SeedNode):
+            yield above
 
 
 def _with_known_names(project: Project) -> Graph:

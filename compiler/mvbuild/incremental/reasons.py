@@ -40,6 +40,10 @@ CODES: Mapping[str, tuple[str, str]] = {
         "A former partition column of a base table was dropped, and the change includes files written before the drop.",
         "Nothing to do: changes to newer files can be followed. To follow changes to the old files too, rewrite them.",
     ),
+    "equality-deletes": (
+        "A base table has equality deletes by a field of a struct. Spark applies them or not, depending on the columns of the query.",
+        "Compact the table (rewrite_data_files), and use columns that are not in a struct as the keys of its writer.",
+    ),
     "files-missing": ("Files of a recorded snapshot are gone.", "Do not delete files that snapshots still refer to."),
     "non-iceberg-source": ("Changes in a table of another format cannot be read.", "Keep the table in Iceberg."),
     "nondeterministic": (

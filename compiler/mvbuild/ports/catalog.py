@@ -32,7 +32,7 @@ class AlreadyExists(CatalogError):
     """A table or view has that name."""
 
 
-RefusedChange = Literal["snapshot-expired", "partition-column-dropped", "non-iceberg-source", "files-missing"]
+RefusedChange = Literal["snapshot-expired", "equality-deletes", "partition-column-dropped", "non-iceberg-source", "files-missing"]
 
 
 class ChangeRefused(CatalogError):

@@ -351,6 +351,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "source-recreated": source_recreated,
     "column-changed": column_changed,
     "partition-column-dropped": refused_by_metadata("partition-column-dropped"),
+    "equality-deletes": refused_by_metadata("equality-deletes"),
     "text-not-kept": text_not_kept,
     "files-missing": refused_by_metadata("files-missing"),
     "non-iceberg-source": refused_by_metadata("non-iceberg-source"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.deleted_rows import delete_all_of
-from mvbuild.adapters.iceberg.equal_keys import may_have_keys
+from mvbuild.adapters.iceberg.equal_keys import KeyBounds
 from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes, may_hold_data
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class Deletes:
         for sign, deletes in ((1, self.fresh), (-1, self.gone)):
             for delete in deletes:
                 if index.matches(delete):
-                    net[target(delete) or (delete.spec_id, delete.partition)] += sign * delete.file.record_count
+                    of = target(delete) or (delete.spec_id, delete.partition, delete.is_equality)
+                    net[of] += sign * delete.file.record_count
         return sum(rows for rows in net.values() if rows > 0)
 
 
@@ -65,6 +66,7 @@ class FilesByDelete:
         self._all = list(data)
         self._paths: dict[str, list[FileEntry]] = {}
         self._partitions: dict[tuple[Any, ...], list[FileEntry]] = {}
+        self._bounds: dict[tuple[Any, ...] | None, KeyBounds] = {}
         for entry in self._all:
             self._paths.setdefault(entry.path, []).append(entry)
             self._partitions.setdefault((entry.spec_id, entry.partition), []).append(entry)
@@ -74,8 +76,10 @@ class FilesByDelete:
         delete only to older ones (Iceberg's specification, "Scan Planning"). An equality delete may apply to fewer: bounds do not show all.
         """
         if delete.is_equality:
-            older = self._all if delete.is_global else self._partitions.get((delete.spec_id, delete.partition), [])
-            return [entry for entry in older if entry.sequence_number < delete.sequence_number and may_have_keys(entry, delete)]
+            place = None if delete.is_global else (delete.spec_id, delete.partition)
+            if place not in self._bounds:
+                self._bounds[place] = KeyBounds(self._all if place is None else self._partitions.get(place, []))
+            return self._bounds[place].matches(delete)
         path = target(delete)
         found = self._partitions.get((delete.spec_id, delete.partition), []) if path is None else self._paths.get(path, [])
         return [entry for entry in found if entry.sequence_number <= delete.sequence_number]

@@ -81,6 +81,8 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
         old_deletes=matching_deletes(before.deletes, [*removed, *altered]),
         new_deletes=matching_deletes(after.deletes, [*added, *altered]),
     )
+    for snapshot_id, manifests in ((old, files.old_deletes), (new, files.new_deletes)):
+        reader.refuse_nested_keys(snapshot_id, manifests)
     had = had_deletes(deletes, altered)
     return ChangePart(
         old=old,

@@ -7,6 +7,7 @@ NULL equals NULL (Iceberg's specification, "Equality Delete Files").
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from math import copysign
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.exact_files import Inexact
@@ -27,26 +28,58 @@ MAX_VALUES = 16_000_000
 """The limit of values that are compared with keys for one change. An engine compares more of them faster, with all its processors."""
 _ORDERED = ("int", "long", "date")
 """Types whose bounds have an order that all writers and readers agree on."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _FLOATS = ("float", "double")
 """Types that the specification does not allow in a key: -0.0 and NaN have no agreed equality."""
 
 
-def may_have_keys(data: FileEntry, delete: FileEntry) -> bool:
-    """Whether the bounds of a data file allow rows with keys of an equality delete."""
-    return all(_may_equal(data, delete, id_) for id_ in delete.file.equality_ids or ())
+class KeyBounds:
+    """The bounds of some data files in the columns of keys, as arrays: Flink may leave hundreds of delete files."""
+
+    def __init__(self, data: Sequence[FileEntry]) -> None:
+        import numpy as np
+
+        self._data = data
+        self._numbers = np.array([entry.sequence_number for entry in data], dtype=np.int64)
+        self._columns: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    def matches(self, delete: FileEntry) -> list[FileEntry]:
+        """The older files that may have rows with keys of an equality delete."""
+        found = self._numbers < delete.sequence_number
+        for id_ in delete.file.equality_ids or ():
+            low, high, has_null = _bounds(delete, id_)
+            lows, highs, nulls = self._of(id_)
+            found &= ((lows <= high) & (highs >= low)) | (nulls & has_null)
+        return [self._data[at] for at in found.nonzero()[0].tolist()]
+
+    def _of(self, id_: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        import numpy as np
+
+        if id_ not in self._columns:
+            lows, highs, nulls = zip(*(_bounds(entry, id_) for entry in self._data), strict=True) if self._data else ((), (), ())
+            self._columns[id_] = np.array(lows, np.int64), np.array(highs, np.int64), np.array(nulls, bool)
+        return self._columns[id_]
 
 
-def _may_equal(data: FileEntry, delete: FileEntry, id_: int) -> bool:
+def _bounds(entry: FileEntry, id_: int) -> tuple[int, int, bool]:
+    """(lowest value, highest value, whether some are NULL) of a column with whole numbers or dates; the widest if that is not known."""
     try:
-        type_ = _types(delete.header.meta["schema"])[id_]
+        type_ = _types(entry.header.meta["schema"])[id_]
         if type_ not in _ORDERED:
-            return True
-        rows, keys = range_in([data.file], id_, type_), range_in([delete.file], id_, type_)
+            return _LEAST, _MOST, True
+        found = range_in([entry.file], id_, type_)
     except UNREADABLE:
-        return True  # no bounds, or those of a type that was widened since
-    if rows.has_null and keys.has_null:
-        return True
-    return rows.low is not None and keys.low is not None and bool(rows.low <= keys.high and keys.low <= rows.high)
+        return _LEAST, _MOST, True
+    if found.low is None:
+        return _MOST, _LEAST, True  # every value is NULL
+    low, high = ((one.toordinal() if type_ == "date" else one) for one in (found.low, found.high))
+    return low, high, found.has_null
+
+
+def has_nested_key(delete: FileEntry) -> bool:
+    """Whether an equality delete finds rows by a field of a struct. Spark applies it or not, depending on the columns of the query."""
+    known = _types(delete.header.meta.get("schema") or '{"fields": []}')
+    return any(id_ not in known for id_ in delete.file.equality_ids or ())
 
 
 @lru_cache(maxsize=32)
@@ -89,7 +122,9 @@ class EqualKeys:
     def _applies(self, data: FileEntry, delete: FileEntry) -> bool:
         """Whether a delete of older files applies to a file: to those of all partitions, unless its own spec has partitions. NULL is the
         value of a partition too."""
-        return delete.spec_id not in self._partitioned or (delete.spec_id, delete.partition) == (data.spec_id, data.partition)
+        if delete.spec_id not in self._partitioned:
+            return True
+        return delete.spec_id == data.spec_id and all(map(_is_same, delete.partition, data.partition))
 
     def _of(self, delete: FileEntry, reader: RowReader) -> pa.Table:
         if delete.path not in self._keys:
@@ -105,9 +140,20 @@ class EqualKeys:
         return dict(field)
 
 
+def _is_same(left: Any, right: Any) -> bool:
+    """Whether two values of a partition are one: 0.0 and -0.0 are two partitions."""
+    if isinstance(left, float) and isinstance(right, float):
+        return left is right or (left == right and copysign(1, left) == copysign(1, right))
+    return bool(left == right)
+
+
 def equal_to_some(rows: pa.Table, keys: pa.Table) -> np.ndarray:
-    """For each row, whether some key equals it in every column; NULL equals NULL."""
+    """For each row, whether some key equals it in every column; NULL equals NULL. Raises Inexact for text that is not valid UTF-8: the
+    reader of Iceberg compares it after it has replaced the wrong bytes."""
     import numpy as np
+
+    if not all(_is_valid(column) for table in (rows, keys) for column in table.columns if _is_text(column.type)):
+        raise Inexact("text that is not valid UTF-8")
 
     # Both get the same number for what they have in the columns so far; -1: no key has it.
     of_rows, of_keys = np.zeros(rows.num_rows, dtype=np.int64), np.zeros(keys.num_rows, dtype=np.int64)
@@ -118,6 +164,22 @@ def equal_to_some(rows: pa.Table, keys: pa.Table) -> np.ndarray:
         at = np.searchsorted(known, of_rows)
         of_rows = np.where(np.isin(of_rows, known), at, -1)
     return of_rows >= 0
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _is_valid(text: pa.ChunkedArray) -> bool:
+    import pyarrow as pa
+
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _numbers(column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:

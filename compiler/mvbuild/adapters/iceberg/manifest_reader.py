@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mvbuild.adapters.iceberg.equal_keys import has_nested_key
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.formats.metadata_rules import field_ids
 from mvbuild.formats.record import NO_SNAPSHOT
@@ -58,6 +59,13 @@ class ManifestReader:
         if any(manifest.partition_spec_id in of_deletes for manifest in changed):
             message = f"a former partition column of {self._table} was dropped, and the change includes files written before the drop"
             raise ChangeRefused("partition-column-dropped", message)
+
+    def refuse_nested_keys(self, snapshot_id: int, deletes: Sequence[ManifestFile]) -> None:
+        """Raise ChangeRefused if an equality delete of the snapshot has a key inside a struct."""
+        if not deletes or (self._snapshots[snapshot_id].get("summary") or {}).get("total-equality-deletes") == "0":
+            return
+        if any(delete.is_equality and has_nested_key(delete) for delete in self.entries(deletes)):
+            raise ChangeRefused("equality-deletes", f"{self._table} has equality deletes by a field of a struct")
 
     def _listed(self, snapshot_id: int) -> Manifests:
         from pyiceberg.manifest import ManifestContent

@@ -76,6 +76,60 @@ def test_equality_deletes(delete: FileEntry, file: FileEntry, is_met: bool) -> N
     assert FilesByDelete([file]).matches(delete) == ([file] if is_met else [])
 
 
+SCHEMA = {"schema": '{"fields": [{"id": 1, "name": "id", "type": "long"}, {"id": 2, "name": "day", "type": "date"}]}'}
+NO_VALUES = (None, None)
+
+
+def ranged(content: DataFileContent, number: int, *ranges: tuple[int | None, int | None], nulls: int = 0, known: bool = True) -> FileEntry:
+    """A file with bounds of the columns 1 and 2, in each of which so many of its ten values are NULL."""
+    sizes = {1: 8, 2: 4}
+    bounds = {at + 1: pair for at, pair in enumerate(ranges) if pair != NO_VALUES}
+    lower, upper = ({id_: pair[side].to_bytes(sizes[id_], "little", signed=True) for id_, pair in bounds.items()} for side in (0, 1))  # type: ignore[union-attr]
+    file = DataFile.from_args(
+        3,
+        content=content,
+        file_path="a.parquet",
+        partition=Record(),
+        record_count=10,
+        null_value_counts=dict.fromkeys(range(1, len(ranges) + 1), nulls) if known else None,
+        lower_bounds=lower if known else None,
+        upper_bounds=upper if known else None,
+        equality_ids=list(range(1, len(ranges) + 1)),
+    )
+    return FileEntry(ManifestEntry.from_args(sequence_number=number, data_file=file), b"", Header(SCHEMA, Schema(), 0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "is_met"),
+    [
+        (((1, 3),), ((3, 9),), True),
+        (((1, 3),), ((4, 9),), False),
+        (((-5, -3),), ((-9, -6),), False),
+        (((1, 3), (10, 20)), ((1, 3), (20, 30)), True),
+        (((1, 3), (10, 20)), ((1, 3), (21, 30)), False),
+        (((1, 3),), (NO_VALUES,), False),
+        ((NO_VALUES,), ((1, 3),), False),
+    ],
+)
+def test_keys_beyond_the_bounds_of_a_file(rows: Any, keys: Any, is_met: bool) -> None:
+    def matches(file: FileEntry, delete: FileEntry) -> bool:
+        return FilesByDelete([file]).matches(delete) == [file]
+
+    def nulls(ranges: Any) -> int:
+        return 10 if NO_VALUES in ranges else 0
+
+    file = ranged(DataFileContent.DATA, 1, *rows, nulls=nulls(rows))
+    delete = ranged(DataFileContent.EQUALITY_DELETES, 2, *keys, nulls=nulls(keys))
+    assert matches(file, delete) is is_met
+    # With NULL on both sides, or without bounds on one, there may be such rows.
+    with_null = ranged(DataFileContent.DATA, 1, *rows, nulls=10 if NO_VALUES in rows else 1)
+    assert matches(with_null, ranged(DataFileContent.EQUALITY_DELETES, 2, *keys, nulls=10 if NO_VALUES in keys else 1))
+    assert matches(ranged(DataFileContent.DATA, 1, *rows, known=False), delete)
+    assert matches(file, ranged(DataFileContent.EQUALITY_DELETES, 2, *keys, known=False))
+    # Files of the same commit are not older.
+    assert not matches(ranged(DataFileContent.DATA, 2, *rows, known=False), delete)
+
+
 def manifest(*partitions: PartitionFieldSummary, spec: int) -> ManifestFile:
     return ManifestFile.from_args(
         manifest_path="m.avro", partition_spec_id=spec, content=ManifestContent.DELETES, sequence_number=2, partitions=list(partitions)

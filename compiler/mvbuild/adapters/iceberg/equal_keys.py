@@ -62,7 +62,7 @@ class KeyBounds:
 
 
 def _bounds(entry: FileEntry, id_: int) -> tuple[int, int, bool]:
-    """(lowest value, highest value, whether some are NULL) of a column with whole numbers or dates; the widest if that is not known."""
+    """The lowest and the highest value of a column of integers or dates, and whether it may have NULL; the widest if a file has none."""
     try:
         type_ = _types(entry.header.meta["schema"])[id_]
         if type_ not in _ORDERED:

@@ -35,6 +35,12 @@ VALUES: dict[Any, list[Any]] = {
 }
 
 
+@pytest.fixture(params=[1, 7, 1 << 16], autouse=True)
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are compared in blocks, which end inside of what is equal, and at its end."""
+    monkeypatch.setattr(cancel, "_BLOCK", request.param)
+
+
 def _bag(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     """With floats as bits: 0.0 is -0.0 to Python, and no NaN is another."""
     columns = [[struct.pack("d", v) if isinstance(v, float) else v for v in column.to_pylist()] for column in rows.columns]
@@ -63,7 +69,8 @@ def test_what_both_have_goes_from_both(seed: int) -> None:
 def test_rows_that_stand_as_they_stood(seed: int) -> None:
     """As a DELETE leaves them, in the order of the file; or as another engine writes them, in any order."""
     random = Random(seed)
-    old = pa.table({"id": [at // 3 for at in range(500)], "x": [random.choice(["a", None]) for _ in range(500)]})
+    drawn = {"x": ["a", None], "zero": [0.0, -0.0, None]}
+    old = pa.table({"id": [at // 3 for at in range(500)], **{name: random.choices(of, k=500) for name, of in drawn.items()}})
     begin = random.randrange(500)
     gone = set(range(begin, min(500, begin + 20))) | {random.randrange(500)}
     stays = [at for at in range(500) if at not in gone]
@@ -86,17 +93,15 @@ def test_rows_with_one_hash_are_not_taken_for_each_other(seed: int, monkeypatch:
     assert _bag(plus) - lefts == _bag(came)
 
 
-@pytest.mark.parametrize("column", ["id", "text", "when"])
-def test_one_value_that_differs_is_found_in_any_column(column: str) -> None:
+@pytest.mark.parametrize(("column", "value"), [("id", None), ("text", None), ("when", 1), ("zero", -0.0)])
+def test_one_value_that_differs_is_found_in_any_column(column: str, value: Any) -> None:
     """The other rows are left out by their places, before anything is hashed."""
-    rows = [{"id": at, "text": None if at % 3 else "x" * (at % 5), "when": None if at % 7 else at} for at in range(100)]
+    rows = [{"id": at, "text": None if at % 3 else "x" * (at % 5), "when": None if at % 7 else at, "zero": 0.0} for at in range(100)]
     old = pa.Table.from_pylist(rows)
-    new = pa.Table.from_pylist(
-        [*rows[:50], {**rows[50], column: None if rows[50][column] is not None else {"text": ""}.get(column, 1)}, *rows[51:]]
-    )
+    new = pa.Table.from_pylist([*rows[:51], {**rows[51], column: value}, *rows[52:]])
     came, went = cancelled(new, old)
     assert (came.num_rows, went.num_rows) == (1, 1)
-    assert went.to_pylist() == rows[50:51]
+    assert went.to_pylist() == rows[51:52]
 
 
 def test_nothing_on_one_side() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.cancel import without
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
     from pyiceberg.io import FileIO
 
     from mvbuild.adapters.iceberg.manifests import FileEntry
@@ -54,28 +56,34 @@ class RowReader:
 
     def table(self, files: Sequence[FileRows]) -> pa.Table:
         """The rows, file by file and in the order of the files. Raises Inexact, or what a missing or damaged file raises."""
+        return self.tables(files)[0]
+
+    def tables(self, *sides: Sequence[FileRows]) -> list[pa.Table]:
+        """The same for several lists of files, which are read at once."""
         import pyarrow as pa
         from pyiceberg.utils.concurrent import ExecutorFactory
 
-        found = list(ExecutorFactory.get_or_create().map(self._of_file, files))
-        return pa.concat_tables([self.schema.empty_table(), *found])
+        found = ExecutorFactory.get_or_create().map(self._of_file, [file for files in sides for file in files])
+        return [pa.concat_tables([self.schema.empty_table(), *islice(found, len(files))]) for files in sides]
 
     def _of_file(self, rows: FileRows) -> pa.Table:
-        from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+        from pyarrow.parquet import ParquetFile
 
         with self._io.new_input(rows.entry.path).open() as source:
             file = ParquetFile(source, pre_buffer=True)
             names = exact_columns(file, self._wanted, self._constants.get(rows.entry.spec_id, ()))
             if names is None or rows.entry.has_replaced_text or file.metadata.num_rows != rows.entry.file.record_count:
                 raise Inexact(rows.entry.path)
+            texts = [names[id_] for id_, type_ in self._wanted.items() if id_ in names and type_ in TEXTS]
             if rows.within is not None:
                 # Texts as they are stored, each once, until few rows are left.
-                texts = [names[id_] for id_, type_ in self._wanted.items() if id_ in names and type_ in TEXTS]
                 coded = ParquetFile(source, metadata=file.metadata, read_dictionary=texts, pre_buffer=True)
                 return self._fitted(rows_within_range(coded, names, rows.within, rows.without), names)
             if not names:
                 return self._without_values(rows)
             groups, positions = with_positions(file, rows.positions)
+            if coded := _coded(file, texts):
+                file = ParquetFile(source, metadata=file.metadata, read_dictionary=coded, pre_buffer=True)
             table = file.read_row_groups(groups, columns=list(names.values()))
         return self._fitted(_picked(table, positions, rows.without), names)
 
@@ -112,6 +120,15 @@ def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     ):
         raise Inexact("a timestamp with and one without a zone")
     return pa.table([column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)], schema=schema)
+
+
+def _coded(file: ParquetFile, texts: Sequence[str]) -> list[str]:
+    """The columns of text that are stored as numbers of a dictionary: PyArrow reads numbers and makes texts of them in half the time."""
+    groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)] if texts else []
+    chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+    # In files of the second version of Parquet, the encoding of the dictionary is listed as well, so that nothing can be seen.
+    other = {chunk.path_in_schema for chunk in chunks if "PLAIN_DICTIONARY" not in chunk.encodings or "PLAIN" in chunk.encodings}
+    return [name for name in texts if name not in other]
 
 
 def _picked(table: pa.Table, positions: np.ndarray | None, hidden: np.ndarray | None) -> pa.Table:

@@ -74,7 +74,7 @@ def net_rows(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str]) 
         reader = RowReader(io, raw, [fields[name] for name in columns])
         keys = EqualKeys(io, raw)
         sides = [_Sides(io, part, keys) for part in change.parts]
-        plus, minus = (reader.table([rows for one in sides for rows in getattr(one, side)()]) for side in ("plus", "minus"))
+        plus, minus = reader.tables(*([rows for one in sides for rows in getattr(one, side)()] for side in ("plus", "minus")))
         plus, minus = cancelled(plus, minus)
     except OWN_BUGS:
         raise

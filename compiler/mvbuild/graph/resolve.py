@@ -151,8 +151,8 @@ class _Directory:
             model = replace(model, problems=(*model.problems, self.wrong[id_]), knows_settings=False)
         if not model.knows_settings and any(name is not None and name.key in self.claims for name in (identifier, storage)):
             # Another model has these names for certain: what is done with this one must not be done with that.
-            identifier = replace(identifier, name=f"{identifier.name}{_UNKNOWN}")
-            storage = storage and replace(storage, name=f"{storage.name}{_UNKNOWN}")
+            identifier = identifier._replace(name=f"{identifier.name}{_UNKNOWN}")
+            storage = storage and storage._replace(name=f"{storage.name}{_UNKNOWN}")
         known = len(self.diagnostics)
         found = [(read, node) for read in model.query.reads if (node := self.resolve(read, reader=id_)) is not None]
         if model.problems:

@@ -208,7 +208,7 @@ def refusal(item: Removed, kept_by: tuple[Dependent, ...] = ()) -> Diagnostic:
 def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Removed:
     owner = view.properties[OWNER]
     model = graph.nodes.get(owner)
-    former = replace(view.identifier, namespace=graph.project.target.as_configured(view.identifier.namespace))
+    former = view.identifier._replace(namespace=graph.project.target.as_configured(view.identifier.namespace))
     if isinstance(model, ModelNode) and model.materialized == "ephemeral":
         return Removed(view=view, storage=storage, model=owner, note=f"{owner} is ephemeral now")
     if model is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from uuid import uuid4
 
 from mvbuild.diagnostics import ProjectError, error
@@ -87,7 +86,7 @@ def _set_storage_apart(session: RunSession, node: ModelNode) -> None:
     view = session.world.observed.view(node.identifier)
     if view is None or view.storage is None:
         return
-    name = replace(view.identifier, name=f"{view.identifier.name}{STORAGE_SUFFIX}")
+    name = view.identifier._replace(name=f"{view.identifier.name}{STORAGE_SUFFIX}")
     apart = ConvertCommit(view=view, storage=view.storage, to="table-properties", storage_name=name)
     session.observe(dict(session.catalog.commit([apart])))
 

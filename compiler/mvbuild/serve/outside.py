@@ -133,7 +133,7 @@ def _model(world: World, node: ViewNode) -> ModelNode:
     view = world.observed.view(node.identifier)
     assert view is not None, "the node was expanded from it"
     name = view.properties.get(OWNER, "").rpartition(".")[2] or node.identifier.name
-    beside = replace(node.identifier, name=f"{node.identifier.name}{STORAGE_SUFFIX}")
+    beside = node.identifier._replace(name=f"{node.identifier.name}{STORAGE_SUFFIX}")
     text = node.query.sql.text
     return ModelNode(
         id=node.id,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
 
 from mvbuild.formats import properties
 from mvbuild.graph.model import Graph, ModelNode, NodeId
@@ -26,7 +25,7 @@ def former_name(graph: Graph, node: ModelNode) -> TableIdentifier | None:
     if "." not in text:
         return TableIdentifier(node.identifier.catalog, node.identifier.namespace, text)
     found = TableIdentifier.parse(text, node.identifier.catalog)
-    return replace(found, namespace=graph.project.target.prefixed(found.namespace))
+    return found._replace(namespace=graph.project.target.prefixed(found.namespace))
 
 
 def storage_name(view: ViewState) -> TableIdentifier | None:

@@ -132,7 +132,7 @@ def test_ranges_of_two_tables_of_one_uuid(of: Shop, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(of.catalog.changes, "value_ranges", ranges)
     changes, table = Changes(of.catalog.changes), of.table("raw.orders")
-    copy = replace(table, identifier=replace(table.identifier, name="copied"))
+    copy = replace(table, identifier=table.identifier._replace(name="copied"))
     whole = TableChange(table=table, old=1, new=2, parts=(), manifests_read=0, manifest_bytes_read=0)
     found = [changes.range(change, "plus", "id") for change in (whole, replace(whole, table=copy))]
     assert [one.type for one in found if one] == ["orders", "copied"]

@@ -103,7 +103,7 @@ def own_key(key: Key, branch: str) -> Key:
 
 def own_identifier(identifier: TableIdentifier, branch: str) -> TableIdentifier:
     namespace, name = own_key((".".join(identifier.namespace), identifier.name), branch)
-    return replace(identifier, namespace=(namespace,), name=name)
+    return identifier._replace(namespace=(namespace,), name=name)
 
 
 def prefix(branch: str) -> str:

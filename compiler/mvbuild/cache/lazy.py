@@ -18,10 +18,10 @@ class Lazy:
 
     @classmethod
     def of(cls: type[T], later: Later, known: Mapping[str, Any]) -> T:
-        made = cls.__new__(cls)
-        object.__setattr__(made, "_later", later)
+        made, put = cls.__new__(cls), object.__setattr__
+        put(made, "_later", later)
         for name, value in known.items():
-            object.__setattr__(made, name, value)
+            put(made, name, value)
         return made
 
     def __getattr__(self, field: str) -> Any:

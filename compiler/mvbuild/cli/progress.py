@@ -22,12 +22,12 @@ from mvbuild.diagnostics.render import to_text
 from mvbuild.freshness.model import state_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import EngineStarted, Entered, Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
-from mvbuild.verify.model import Checked, Verification, Verified
 
 if TYPE_CHECKING:
     from mvbuild.api.sessions import Event
     from mvbuild.cli.json_log import JsonLog
     from mvbuild.ports.engine import Work
+    from mvbuild.verify.model import Checked, Verification, Verified
 
 _WIDTH = 80
 _STAMP = len("00:00:00  ")
@@ -90,13 +90,13 @@ class Progress:
                     self._print(*_test_lines(event.result, event.index, event.total))
                     if event.result.details:
                         click.echo(f"\n{event.result.details}\n")
-            elif isinstance(event, Checked):
-                self._end_said()
-                self._checked(event)
             elif isinstance(event, Finished):
                 self._running.pop(self._graph.nodes[event.result.node].identifier.dotted, None)
                 self._left = event.left
                 self._result(event)
+            else:
+                self._end_said()
+                self._checked(event)
 
     def renamed(self, result: RunResult) -> None:
         """What the run renamed and dropped."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from posixpath import basename, splitext
+from typing import NamedTuple
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.source import SourceFile, Span
@@ -22,8 +23,7 @@ LARGEST_SEED = 25_000_000
 LARGEST_LOCK = 25_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A file below one of the paths. `path` is relative to the root, `folders` are those between the path and the file."""
 
     path: str
@@ -71,11 +71,13 @@ def _walk(directory: str, relative: str, folders: tuple[str, ...], seen: set[str
         raise ProjectError([error("unreadable-file", f"The folder {path} cannot be read: {exc.strerror}", _start(path))]) from exc
     for entry in entries:
         path = entry.name if relative == "." else f"{relative}/{entry.name}"
-        if _leads_to(entry.is_dir):
+        if entry.is_file(follow_symlinks=False):
+            yield Found(path.replace(os.sep, "/"), folders, splitext(entry.name)[1].lower())
+        elif _leads_to(entry.is_dir):
             inner = (*folders, entry.name)
             all_folders.add(inner)
             yield from _walk(entry.path, path, inner, seen, all_folders)
-        elif entry.is_symlink() or entry.is_file():
+        elif entry.is_symlink():
             yield Found(path.replace(os.sep, "/"), folders, splitext(entry.name)[1].lower())
 
 

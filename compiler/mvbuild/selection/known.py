@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
-from mvbuild.git import changed_files, commit_of
 from mvbuild.graph.model import Graph, NodeId
-from mvbuild.versions.model import Version, version_of
+
+if TYPE_CHECKING:
+    from mvbuild.versions.model import Version
+
+# Most commands need none of the other things: what reads them is imported where it is used.
 
 STATES = ("modified", "new", "old", "unmodified")
 STATUSES = ("success", "error", "skipped", "reused", "fail", "pass", "warn")
@@ -27,6 +30,7 @@ class Known:
 
     def state(self, graph: Graph, value: str) -> set[NodeId]:
         """`state:` with a value of STATES."""
+        from mvbuild.versions.model import version_of
         from mvbuild.versions.other import KINDS, all_modifications
 
         states = (*STATES, *(f"modified.{kind}" for kind in KINDS))
@@ -62,6 +66,8 @@ class Known:
 
     def changed_files(self, graph: Graph, ref: str) -> frozenset[str]:
         """Files of the project that differ between the working copy and a git ref."""
+        from mvbuild.git import changed_files, commit_of
+
         return self._once(f"git:{ref}", lambda: changed_files(commit_of(graph.project.root, ref)))
 
     def _once(self, what: str, read: Callable[[], T]) -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -141,7 +140,7 @@ def test_one_table_twice(rest_world: World) -> None:
 def test_layouts_and_renames_among_others(rest_world: World) -> None:
     one, two = staged(rest_world, "mart.a", "mart.b")
     rest_world.catalog.ensure_namespace(("größe", "a b"))
-    to = replace(two.identifier, namespace=("größe", "a b"), name="日 本")
+    to = two.identifier._replace(namespace=("größe", "a b"), name="日 本")
     done = rest_world.catalog.commit([publish(one, layout=layout(id="long", n="string")), publish(two, rename_to=to)])
     first, second = done[one.identifier], done[to]
     assert isinstance(first, TableState)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.adapters.iceberg.branches import put_back, seen
 from mvbuild.adapters.iceberg.metadata import parse, serialize
 from mvbuild.adapters.iceberg.publish import MV_FILE
+from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.adapters.iceberg.pointers import Key, Kind, Pointers, Swap
-    from mvbuild.names import TableIdentifier
 
 NAMESPACE = "mvbuild_branches"
 """For views that only a branch has: none of their versions may be current under the view's own name."""
@@ -103,7 +103,7 @@ def own_key(key: Key, branch: str) -> Key:
 
 def own_identifier(identifier: TableIdentifier, branch: str) -> TableIdentifier:
     namespace, name = own_key((".".join(identifier.namespace), identifier.name), branch)
-    return identifier._replace(namespace=(namespace,), name=name)
+    return TableIdentifier(identifier.catalog, (namespace,), name)
 
 
 def prefix(branch: str) -> str:

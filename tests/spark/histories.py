@@ -31,6 +31,8 @@ _MOMENTS = ("9999-12-31 00:00:00", "1400-02-28 01:02:03.000004", "1677-09-20 00:
 """Most do not fit into nanoseconds."""
 _KEYS = ("INT", "BIGINT", "STRING", "DATE", "DECIMAL")
 """Types of columns whose values an equality delete lists."""
+_ODD = ("FF", "FE", "61FF", "61EFBFBD", "6100")
+"""Text in hexadecimal: not valid in UTF-8, with the character that replaces such bytes, and with a zero."""
 _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
 
 
@@ -292,8 +294,9 @@ class History:
         if self._random.random() < 0.15:
             return "NULL"
         n = self._random.randint(0, 4)
+        is_odd = self._random.random() < 0.06
         simple = {
-            "STRING": f"'{'abcde'[n]}{n}'",
+            "STRING": f"CAST(X'{_ODD[n]}' AS STRING)" if is_odd else f"'{'abcde'[n]}{n}'",
             "DATE": f"DATE'2026-0{n + 1}-1{n}'",
             "TIMESTAMP": f"TIMESTAMP'{_MOMENTS[n]}'",
             "ARRAY<INT>": f"array({n}, {n + 1})",

@@ -134,7 +134,7 @@ def _signature(node: Node, changed: Collection[NodeId], stamps: Stamps, stamp: C
 def _whole(
     graph: Graph, changed: Collection[NodeId], stamps: Stamps, stamp: Callable[[str], str | None], files: Mapping[NodeId, str]
 ) -> str:
-    """The signature of all nodes, none of which may be without one: a third of the work if nothing has moved."""
+    """The signature of all nodes, none of which may be without one. It is compared first, because usually nothing has moved."""
     found = [_parts(node, changed, stamps, stamp, files.get(id)) for id, node in graph.nodes.items()]
     return _hash([part for parts in found for part in parts]) if all(found) else _NONE
 

@@ -12,7 +12,7 @@ from mvbuild.graph.model import Graph, NodeId
 if TYPE_CHECKING:
     from mvbuild.versions.model import Version
 
-# Most commands need none of the other things: what reads them is imported where it is used.
+# Most commands need neither git nor another version of the project: both are imported where they are used.
 
 STATES = ("modified", "new", "old", "unmodified")
 STATUSES = ("success", "error", "skipped", "reused", "fail", "pass", "warn")

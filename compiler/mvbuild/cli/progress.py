@@ -38,10 +38,11 @@ _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "P
 class Progress:
     """Prints a line per finished node. On a terminal, a live line below shows what is running, for how long, and how much remains."""
 
-    def __init__(self, graph: Graph, *, quiet: bool = False, err: bool = False) -> None:
-        """`err`: stdout is for other data, so what begins is printed to stderr."""
+    def __init__(self, graph: Graph, *, quiet: bool = False, err: bool = False, together: bool = False) -> None:
+        """`err`: stdout is for other data, so what begins is printed to stderr. `together`: see `progress_of`."""
         self._graph = graph
         self._quiet = quiet
+        self._together = together
         self._err = err
         context = click.get_current_context(silent=True)
         self._color = context.color if context else None  # the reporting threads have no context
@@ -148,6 +149,8 @@ class Progress:
 
     def _result(self, event: Finished) -> None:
         word, verb, end = _outcome(event.result)
+        if verb and self._together:
+            verb = "built"  # it is published at the end, or not at all
         what = f"{word} {verb}" if verb else word
         name = self._graph.nodes[event.result.node].identifier.dotted
         if not self._quiet or event.result.status == "error":
@@ -168,7 +171,7 @@ def progress_of(graph: Graph, *, together: bool = False) -> Progress | JsonLog:
         from mvbuild.cli.json_log import JsonLog
 
         return JsonLog(graph, together=together)
-    return Progress(graph, quiet=is_quiet())
+    return Progress(graph, quiet=is_quiet(), together=together)
 
 
 def _findings(one: Verified) -> list[str]:

@@ -67,6 +67,15 @@ def test_lines_fit_80_columns_and_what_does_not_fit_follows(tmp_path: Path, caps
     assert max(map(len, lines)) <= 70
 
 
+def test_what_is_published_at_the_end_of_a_run_is_only_built_until_then(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An atomic run that fails later publishes nothing."""
+    progress = Progress(compiled(tmp_path, FILES), together=True)
+    for status in ("success", "reused", "error"):
+        progress(Finished(result=of(status), index=1, total=3, left=2))
+    lines = [line[10:] for line in unstyle(capsys.readouterr().out).splitlines()]
+    assert [line.partition(" mart.")[0] for line in lines] == ["1 of 3 OK built", "1 of 3 REUSED", "1 of 3 ERROR"]
+
+
 @pytest.mark.parametrize(("effects", "state"), [(["fresh"], "fresh"), (["unknown"], "unknown"), (["unknown", "stale"], "stale")])
 def test_what_stays_as_it_is_has_its_state(effects: list[State], state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An MV that reads one that is not selected, or cannot be built, is left alone, fresh or not."""

@@ -14,7 +14,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Join, Scan, walk
 from mvbuild.incremental.choice import NO_CHANGE, Considered, StrategyChoice
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
-from mvbuild.incremental.experience import corrections, often_falls_short
+from mvbuild.incremental.experience import corrections, often_falls_short, took_longer
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.key_ranges import Ranges, without_empty
 from mvbuild.incremental.narrowed_joins import with_narrowed_joins
@@ -194,6 +194,9 @@ class _Choosing:
                 continue
             if self.question.policy == "auto" and often_falls_short(name, past):
                 against.append(Considered(strategy=name, code=MAY_FALL_SHORT[name], message="recent refreshes fell short"))
+                continue
+            if self.question.policy == "auto" and self.may_be_full and (why := took_longer(name, past)):
+                against.append(Considered(strategy=name, code="not-cheaper", message=why))
                 continue
             try:
                 made = strategy(case)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT
+from mvbuild.incremental.strategies import FULL, MAY_FALL_SHORT, WORTH
 from mvbuild.storage.history import PastRefresh
 
 ENOUGH, LAST = 2, 5
@@ -27,12 +27,32 @@ def often_falls_short(strategy: str, past: Sequence[PastRefresh]) -> bool:
     return reason is not None and sum(one.reason == reason for one in past[-LAST:]) >= ENOUGH
 
 
+def took_longer(strategy: str, past: Sequence[PastRefresh]) -> str:
+    """How long a strategy that computes everything took, if that was more than it is worth; otherwise an empty text. Full refreshes
+    without an estimate, the first one and those that were requested, count too: without them there may be none to correct it by."""
+    worth = WORTH.get(strategy)
+    if worth is None:
+        return ""
+    own, full = _seconds(strategy, past), _seconds(FULL, past)
+    if len(own) < ENOUGH or not full or median(own) <= worth * median(full):
+        return ""
+    return f"its recent refreshes took {median(own):.1f}s, and full ones {median(full):.1f}s"
+
+
+def _seconds(strategy: str, past: Iterable[PastRefresh]) -> list[float]:
+    return [one.seconds for one in past if one.strategy == strategy and one.seconds and _is_plain(one)][-LAST:]
+
+
+def _is_plain(one: PastRefresh) -> bool:
+    """A refresh from auxiliary views is another query."""
+    return not one.auxiliary_views and one.reason not in _AFTER_AN_ATTEMPT
+
+
 def corrections(past: Iterable[PastRefresh]) -> dict[str, float]:
     """Strategy -> the factor by which its estimate is multiplied; oldest refresh first."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for one in past:
-        # A refresh from auxiliary views is another query.
-        if one.seconds and one.expected_seconds and not one.auxiliary_views and one.reason not in _AFTER_AN_ATTEMPT:
+        if one.seconds and one.expected_seconds and _is_plain(one):
             ratios[one.strategy].append(one.seconds / one.expected_seconds)
     known = {strategy: median(found[-LAST:]) for strategy, found in ratios.items() if len(found) >= ENOUGH}
     full = known.pop(FULL, None)

@@ -10,7 +10,7 @@ import pytest
 
 from mvbuild.incremental.choose import _Choosing
 from mvbuild.incremental.cost import Cost
-from mvbuild.incremental.experience import HIGHEST, corrections, often_falls_short
+from mvbuild.incremental.experience import HIGHEST, corrections, often_falls_short, took_longer
 from mvbuild.incremental.fixed_costs import Steps, steps_of, steps_of_full
 from mvbuild.incremental.samples import case
 from mvbuild.incremental.statements import by_value, difference
@@ -124,6 +124,20 @@ def test_a_strategy_that_often_falls_short() -> None:
     ]
     assert not often_falls_short("min-max", [short] * 5)
     assert not often_falls_short("merge", [right] * 5)
+
+
+def test_what_computes_everything_and_took_much_longer_than_full_refreshes() -> None:
+    """Also if no full refresh has an estimate, so that nothing is corrected: the first one, and those that were requested."""
+    full, slow, fast = past("full", 1.7, None), past("full-diff", 4.4, 2.1), past("full-diff", 2.5, 2.1)
+    assert took_longer("full-diff", [full, slow, slow]) == "its recent refreshes took 4.4s, and full ones 1.7s"
+    assert corrections([full, slow, slow]) == {}
+    assert not took_longer("full-diff", [full, slow])
+    assert not took_longer("full-diff", [slow, slow])
+    assert not took_longer("full-diff", [full, fast, fast])
+    assert not took_longer("full-diff", [full, *[slow] * 5, *[fast] * 3])
+    assert not took_longer("full-diff", [full, *[past("full-diff", 4.4, 2.1, views=1)] * 5])
+    assert not took_longer("full-diff", [past("full", 1.7, 1, reason="incremental-failed"), slow, slow])
+    assert not took_longer("merge", [full, *[past("merge", 9, 1)] * 5])
 
 
 def test_the_last_refreshes_count_and_one_is_not_enough_to_go_far() -> None:

@@ -36,7 +36,7 @@ def took_longer(strategy: str, past: Sequence[PastRefresh]) -> str:
     own, full = _seconds(strategy, past), _seconds(FULL, past)
     if len(own) < ENOUGH or not full or median(own) <= worth * median(full):
         return ""
-    return f"its recent refreshes took {median(own):.1f}s, and full ones {median(full):.1f}s"
+    return f"recent refreshes by {strategy} took {median(own):.1f}s, and full ones {median(full):.1f}s"
 
 
 def _seconds(strategy: str, past: Iterable[PastRefresh]) -> list[float]:

@@ -129,7 +129,7 @@ def test_a_strategy_that_often_falls_short() -> None:
 def test_what_computes_everything_and_took_much_longer_than_full_refreshes() -> None:
     """Also if no full refresh has an estimate, so that nothing is corrected: the first one, and those that were requested."""
     full, slow, fast = past("full", 1.7, None), past("full-diff", 4.4, 2.1), past("full-diff", 2.5, 2.1)
-    assert took_longer("full-diff", [full, slow, slow]) == "its recent refreshes took 4.4s, and full ones 1.7s"
+    assert took_longer("full-diff", [full, slow, slow]) == "recent refreshes by full-diff took 4.4s, and full ones 1.7s"
     assert corrections([full, slow, slow]) == {}
     assert not took_longer("full-diff", [full, slow])
     assert not took_longer("full-diff", [slow, slow])

@@ -54,6 +54,8 @@ class Cache:
 
     def __init__(self, path: Path | None = None) -> None:
         self._database = database = _Database(path) if path is not None else None
+        self.contents = Table("contents", database)
+        """What a graph depends on of the contents of its files, by when they were changed."""
         self.files = Table("files", database)
         """What each YAML file declares, and each SQL file after rendering and parsing."""
         self.graphs = Table("graphs", database)
@@ -74,7 +76,9 @@ class Cache:
         A command that only reads creates no target/: nothing is saved if that folder does not exist.
         """
         if self._database is not None:
-            self._database.save((self.files, self.graphs, self.fingerprints, self.bindings, self.artifacts, self.settled), whole)
+            self._database.save(
+                (self.contents, self.files, self.graphs, self.fingerprints, self.bindings, self.artifacts, self.settled), whole
+            )
 
 
 class _Database:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 
 import click
@@ -104,6 +105,8 @@ def execute(
     from mvbuild.cli.progress import progress_of
 
     graph = options.graph(threads)
+    # The graph stays until the command ends: Python need not look for garbage in it.
+    gc.freeze()
     note(graph.project)
     with progress_of(graph, together=graph.project.publish == "atomic" if atomic is None else atomic) as progress:
         result = api.run(

@@ -7,7 +7,6 @@ graph is the same if each of them still has the names and the reads that it had.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -17,6 +16,7 @@ from typing import Any
 from mvbuild.cache.keys import digest
 from mvbuild.cache.lazy import Lazy
 from mvbuild.diagnostics import ProjectError
+from mvbuild.graph.file_facts import FileFacts, facts_of, variables_in
 from mvbuild.graph.model import CachedGraph, Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
 from mvbuild.graph.outside import Outside
 from mvbuild.names import TableIdentifier
@@ -24,7 +24,7 @@ from mvbuild.parse.generic_tests import is_custom
 from mvbuild.parse.model import ParsedModel
 from mvbuild.parse.project import parse_custom_test, parse_model, parse_test
 from mvbuild.parse.templates import Templates
-from mvbuild.project.files import LARGEST_SEED, LARGEST_TEXT, Found
+from mvbuild.project.files import LARGEST_TEXT, Found
 from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, ModelVersion
 from mvbuild.project.properties import Described
@@ -32,11 +32,6 @@ from mvbuild.workers import Workers
 
 MOST_CHANGED = 20
 """With more changed models, the graph is rebuilt."""
-_ENV_VAR = re.compile(rb"""\benv_var\s*\(\s*(?:'([^'\\]*)'|"([^"\\]*)")\s*[,)]""")
-
-
-_HIDDEN = re.compile(rb"\\[xuU\r\n]")
-"""With these characters, a word of YAML may be spelled in a way that does not appear in the file."""
 
 
 class LazyModelFile(Lazy, ModelFile):
@@ -63,39 +58,28 @@ class LazyTest(Lazy, TestNode):
 
 def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
     """A hash of everything that a graph depends on, except the texts of its models; None if a file cannot be read."""
-    project, contents = opened.project, opened.contents
-    texts = [*opened.documents, *opened.markdown, *(f.path for kind in ("macro", "test") for f in opened.files[kind])]
-    models = [f.path for f in opened.files["model"]]
     try:
-        hashes = [(path, contents.hash(path, LARGEST_TEXT)) for path in texts]
-        hashes += [(f.path, contents.hash(f.path, LARGEST_SEED)) for f in opened.files["seed"]]
-        asking = [project.file.text.encode("utf-8", "surrogatepass"), *(contents.of(path, LARGEST_TEXT) for path in (*texts, *models))]
-        asking += [file.text.encode("utf-8", "surrogatepass") for package in opened.packages for file in package.macros]
+        facts = facts_of(opened)
     except ProjectError:
         return None
-    # A deprecation date that passes makes a warning.
-    today = str(date.today()) if any(b"deprecation_date" in contents.of(path, LARGEST_TEXT) for path in opened.documents) else None
-    target = project.target
+    project, target = opened.project, opened.project.target
     named = (project.name, target.name, target.catalog_name, target.namespace, target.threads)
     vars = sorted(project.vars.items(), key=lambda item: item[0])
     packages = [(one.name, sorted(one.vars.items()), [(file.path, file.text) for file in one.macros]) for one in opened.packages]
     files = (str(opened.root), str(opened.output), project.file.path, project.file.text, len(project.warnings))
-    return digest(*files, named, vars, _environment(asking, env), hashes, models, packages, today)
+    of_files = (facts.hashes, [path for path, _ in facts.of_models], packages)
+    # A deprecation date that passes makes a warning.
+    today = str(date.today()) if facts.has_deprecation else None
+    return digest(*files, named, vars, _environment(opened, facts, env), *of_files, today)
 
 
-def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tuple[str, str | None]]:
-    """The variables that templates read: all variables, if a name is computed."""
-    names: set[str] = set()
-    for content in contents:
-        count = content.count(b"env_var")
-        if (b"{{" in content or b"{%" in content) and _HIDDEN.search(content):
-            return sorted(env.items())
-        if count:
-            found = _ENV_VAR.findall(content)
-            if len(found) != count:
-                return sorted(env.items())
-            names |= {(single or double).decode("utf-8", "replace") for single, double in found}
-    return sorted((name, env.get(name)) for name in names)
+def _environment(opened: Opened, facts: FileFacts, env: Mapping[str, str]) -> list[tuple[str, str | None]]:
+    """The variables that templates read."""
+    others = [opened.project.file.text, *(file.text for package in opened.packages for file in package.macros)]
+    variables = variables_in(text.encode("utf-8", "surrogatepass") for text in others)
+    if facts.variables is None or variables is None:
+        return sorted(env.items())
+    return sorted((name, env.get(name)) for name in facts.variables | variables)
 
 
 # --- graph -> text -----------------------------------------------------------------------------------------------------------------
@@ -240,7 +224,7 @@ class _Reader:
         return {"config": model.config, "query": model.query}
 
     def _unread(self, found: Found) -> LazyModelFile:
-        file = self._opened.contents.text(found.path)
+        file = self._opened.contents.later(found.path)
         row = self.rows.get(found.path, ())
         version = None
         if len(row) > 7:
@@ -258,6 +242,7 @@ class _Reader:
 
     def _document(self, path: str) -> Described:
         if path not in self._described:
+            self._opened.contents.complete()
             self._described[path] = describe(self._opened, (path,), Workers(1))
         return self._described[path]
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from posixpath import basename, splitext
 from typing import NamedTuple
 
+from mvbuild.cache.lazy import Lazy
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.source import SourceFile, Span
 
@@ -89,6 +92,12 @@ def _leads_to(check: Callable[[], bool]) -> bool:
         return False
 
 
+class LazySourceFile(Lazy, SourceFile):
+    """A file of which only the path and the hash are known."""
+
+    __slots__ = ("_later",)
+
+
 class Contents:
     """The files of a project, each read once, so that the text that was hashed is the text that is parsed."""
 
@@ -97,29 +106,55 @@ class Contents:
         self._read: dict[str, bytes | SourceFile] = {}
         """A text replaces the bytes that it was decoded from, because large projects are read completely."""
         self._hashes: dict[str, str] = {}
+        self._unread: tuple[str, ...] = ()
+
+    def expect(self, hashes: Mapping[str, str]) -> None:
+        """The hashes that files have, which need not be read for them. Reading one that has another hash by then is an error."""
+        self._hashes.update(hashes)
+        self._unread = tuple(hashes)
 
     def of(self, path: str, largest: int) -> bytes:
         """The bytes of a file; call it before `text`. Raises ProjectError."""
         found = self._read.get(path)
         if not isinstance(found, bytes):
-            found = self._read[path] = read_bytes(os.path.join(self._root, path), path, largest)  # noqa: PTH118  (many are read)
+            content = read_bytes(os.path.join(self._root, path), path, largest)  # noqa: PTH118  (many are read)
+            hashed = blake2b(content, digest_size=16).hexdigest()
+            if self._hashes.setdefault(path, hashed) != hashed:
+                message = f"{path} was changed while the command was reading the project"
+                raise ProjectError([error("unreadable-file", message, _start(path), help="Run the command again.")])
+            found = self._read[path] = content
         return found
 
     def hash(self, path: str, largest: int) -> str:
         """The hash of the bytes. Raises ProjectError."""
-        found = self._hashes.get(path)
-        if found is None:
-            found = self._hashes[path] = blake2b(self.of(path, largest), digest_size=16).hexdigest()
-        return found
+        if path not in self._hashes:
+            self.of(path, largest)
+        return self._hashes[path]
 
     def text(self, path: str) -> SourceFile:
         r"""The text with \n line ends, without a byte order mark. Raises ProjectError."""
         found = self._read.get(path)
         if not isinstance(found, SourceFile):
-            content = self.of(path, LARGEST_TEXT)
-            self.hash(path, LARGEST_TEXT)
-            found = self._read[path] = decode(path, content)
+            found = self._read[path] = decode(path, self.of(path, LARGEST_TEXT))
         return found
+
+    def later(self, path: str) -> SourceFile:
+        """The same; a file that was not read, because its hash is known, is read when its text is needed."""
+        if path in self._read or path not in self._hashes:
+            return self.text(path)
+        return LazySourceFile.of(partial(self._text_of, path), {"path": path})
+
+    def complete(self) -> None:
+        """Read what was not read yet. A command that needs one file may take hours, and must see all as they were when it began."""
+        unread, self._unread = self._unread, ()
+        for path in unread:
+            if path not in self._read:
+                with suppress(ProjectError):  # raised if the file is needed
+                    self.of(path, LARGEST_SEED)
+
+    def _text_of(self, path: str, _: str) -> Mapping[str, str]:
+        self.complete()
+        return {"text": self.text(path).text}
 
     def texts(self, paths: Iterable[str], report: list[Diagnostic]) -> Iterator[SourceFile]:
         """The texts of the files that can be read."""

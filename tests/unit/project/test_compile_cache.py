@@ -26,7 +26,7 @@ from mvbuild.artifacts.manifest import entries, manifest, manifest_text
 from mvbuild.cache.store import FILE
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
-from mvbuild.graph import graph_cache
+from mvbuild.graph import file_facts, graph_cache
 from mvbuild.graph.definition import definition
 from mvbuild.lineage import bind as bind_module
 from mvbuild.lineage.check import check_columns
@@ -221,7 +221,9 @@ def look_at_one(root: Path, target_path: Path, env: dict[str, str], rng: random.
     graph.project.cache.save()
 
 
-def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("at_rest", [file_facts.AT_REST, 0], ids=["read", "unread"])
+def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_rest: int):
+    monkeypatch.setattr(file_facts, "AT_REST", at_rest)
     rng = random.Random(SEED)
     warm, right, outlines, manifests = tmp_path / "warm" / "target", 0, [], []
     for made, where in ((outlines, "restored"), (manifests, "earlier_artifacts")):
@@ -279,7 +281,7 @@ def test_what_a_catalog_told_is_not_taken_for_what_was_compiled(root: Path, tmp_
     target = tmp_path / "target"
     graph = compilation.compile(root, env={}, target_path=target)
     (table,) = [node for node in graph.nodes.values() if node.identifier.name == "Clients"]
-    other = replace(table, identifier=replace(table.identifier, name="CLIENTS"))
+    other = replace(table, identifier=table.identifier._replace(name="CLIENTS"))
     compilation.write_artifacts(replace(graph, nodes={**graph.nodes, table.id: other}))
     assert "raw.CLIENTS" in (target / "manifest.json").read_text()
     assert said(root, target, {}) == said(root, tmp_path / "cold" / "target", {})

@@ -69,8 +69,9 @@ class PointerPublisher:
         return self._find(identifiers)
 
     def _find(self, identifiers: Sequence[TableIdentifier]) -> PointerLookup:
-        found = self.pointers.find(map(key, identifiers))
-        present = {identifier: at for identifier in identifiers if (at := found.get(key(identifier)))}
+        keys = [key(identifier) for identifier in identifiers]
+        found = self.pointers.find(keys)
+        present = {identifier: found[at] for identifier, at in zip(identifiers, keys, strict=True) if at in found}
         missing = [identifier for identifier in identifiers if identifier not in present]
         foreign = self.pointers.foreign(list(map(key, missing))) if missing else {}
         others = {i: _not_ours(i, foreign[key(i)]) for i in missing if key(i) in foreign}

@@ -202,19 +202,18 @@ class SqlPointers(PlacedInWarehouse):
         self._database = database
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
-        wanted = list(dict.fromkeys(keys))
-        by_namespace: dict[str, list[str]] = {}
-        for namespace, name in wanted:
-            by_namespace.setdefault(namespace, []).append(name)
+        wanted: dict[str, set[str]] = {}
+        for namespace, name in keys:
+            wanted.setdefault(namespace, set()).add(name)
         found: dict[Key, tuple[str, Kind]] = {}
-        for namespace, names in by_namespace.items():
-            params = {f"t{number}": name for number, name in enumerate(names)} if len(names) <= _FEW else {}
+        for namespace, names in wanted.items():
+            params = {f"t{number}": name for number, name in enumerate(sorted(names))} if len(names) <= _FEW else {}
             sql = _FIND.format(names=", ".join(f":{one}" for one in params)) if params else _FIND_ALL
             for at_namespace, name, location, kind in self._database.query(sql, {"c": self._catalog, "n": namespace, **params}):
-                if location:
-                    found[at_namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
-        # Some databases compare case-insensitively; names are exact here.
-        return {key: found[key] for key in wanted if key in found}
+                # Some databases compare case-insensitively; names are exact here.
+                if location and name in names and at_namespace == namespace:
+                    found[namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
+        return found
 
     def names(self, namespace: str) -> list[Key]:
         return [(namespace, row[0]) for row in self._database.query(_NAMES, {"c": self._catalog, "n": namespace})]

@@ -1,0 +1,129 @@
+"""A file that has not changed since an earlier command is not read again, and one that has changed is always noticed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mvbuild.api import compilation
+from mvbuild.diagnostics import ProjectError
+from mvbuild.graph import file_facts
+from mvbuild.graph.definition import definition
+from mvbuild.graph.model import Graph
+from mvbuild.project import files
+
+FILES = {
+    "mvbuild.yml": "name: shop\n",
+    "models/first.sql": "SELECT id FROM raw.orders\n",
+    "models/second.sql": "SELECT id, '{{ env_var(\"PLACE\", \"here\") }}' AS place FROM {{ ref('first') }}\n",
+    "models/shop.yml": "models: [{name: first, columns: [{name: id, data_tests: [unique]}]}]\n",
+    "macros/one.sql": "{% macro one() %}1{% endmacro %}\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that was compiled once, a long time after its files were written."""
+    monkeypatch.setattr(file_facts, "AT_REST", 0)
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / "target").mkdir()
+    compiled(tmp_path)
+    return tmp_path
+
+
+def compiled(root: Path, **env: str) -> Graph:
+    return compilation.compile(root, env=env)
+
+
+def sql(graph: Graph, name: str) -> str:
+    return definition(graph, graph.model(f"model.shop.{name}")).text
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that are read."""
+    found: list[str] = []
+    real = files.read_bytes
+
+    def read(file: str | Path, path: str, largest: int) -> bytes:
+        found.append(path)
+        return real(file, path, largest)
+
+    monkeypatch.setattr(files, "read_bytes", read)
+    return found
+
+
+def test_a_model_is_read_when_its_text_is_needed(root: Path, opened: list[str]):
+    graph = compiled(root)
+    assert graph.nodes.keys() == {"table.lake.raw.orders", "model.shop.first", "model.shop.second"}
+    assert not any(path.startswith("models/") for path in opened)
+    assert "raw.orders" in sql(graph, "first")
+    assert sorted(path for path in opened if path.startswith("models/")) == ["models/first.sql", "models/second.sql", "models/shop.yml"]
+
+
+def test_each_command_reads_files_that_were_just_written(root: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(file_facts, "AT_REST", 3_600_000_000_000)
+    (root / "models" / "first.sql").write_text("SELECT id FROM raw.events\n")
+    for _ in range(2):
+        opened.clear()
+        compiled(root)
+        assert "models/second.sql" in opened
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path != "mvbuild.yml"])
+def test_an_edit_that_leaves_size_and_time_is_noticed(root: Path, opened: list[str], path: str):
+    file = root / path
+    before = file.stat()
+    text = file.read_text()
+    file.write_text(text[:-1] + " ")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    compiled(root)
+    assert path in opened
+
+
+def test_a_file_that_another_one_replaced_is_noticed(root: Path):
+    other = root / "other.sql"
+    other.write_text("SELECT id FROM raw.events\n")
+    compiled(root)
+    other.replace(root / "models" / "first.sql")
+    assert "raw.events" in sql(compiled(root), "first")
+
+
+def test_variables_of_the_environment_count_without_reading(root: Path, opened: list[str]):
+    assert "'here'" in sql(compiled(root), "second")
+    assert "'there'" in sql(compiled(root, PLACE="there"), "second")
+    opened.clear()
+    keys = {graph.outlined.key for graph in (compiled(root), compiled(root, PLACE="there"), compiled(root, OTHER="x")) if graph.outlined}
+    assert len(keys) == 2
+    assert "models/second.sql" not in opened
+
+
+def test_edits_during_a_command_change_nothing_for_it(root: Path):
+    graph = compiled(root)
+    first = sql(graph, "first")
+    for name in ("first", "second"):
+        (root / "models" / f"{name}.sql").write_text("SELECT 0 AS id\n")
+    assert sql(graph, "first") == first
+    assert "'here'" in sql(graph, "second")
+    assert sql(compiled(root), "second") == "SELECT 0 AS id"
+
+
+def test_an_edit_before_a_file_is_read_is_an_error_of_that_file(root: Path):
+    graph = compiled(root)
+    (root / "models" / "second.sql").write_text("SELECT 0 AS id\n")
+    assert "raw.orders" in sql(graph, "first")
+    with pytest.raises(ProjectError) as caught:
+        sql(graph, "second")
+    assert [d.message for d in caught.value.diagnostics] == ["models/second.sql was changed while the command was reading the project"]
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"seen": 1}'])
+def test_a_row_that_another_program_wrote_is_no_row(root: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch, text: str):
+    monkeypatch.setattr("mvbuild.cache.store.Table.get", lambda table, _: text if table.name == "contents" else None)
+    assert "raw.orders" in sql(compiled(root), "first")
+    assert "models/second.sql" in opened

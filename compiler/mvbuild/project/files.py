@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from posixpath import basename, splitext
+from posixpath import splitext
 from typing import NamedTuple
 
 from mvbuild.cache.lazy import Lazy
@@ -36,7 +36,8 @@ class Found(NamedTuple):
 
     @property
     def stem(self) -> str:
-        return splitext(basename(self.path))[0]
+        name = self.path.rpartition("/")[2]
+        return name.rpartition(".")[0] or name
 
 
 @dataclass(frozen=True, slots=True)

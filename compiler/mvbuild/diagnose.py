@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from mvbuild.adapters import open_catalog, start_engine
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import CODES
 from mvbuild.graph.outside import Outside
 from mvbuild.ports.catalog import CatalogError

@@ -6,10 +6,10 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".lock")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
+
+from mvbuild.dataclass import dataclass
 
 _LINE_END = re.compile("\n")
 

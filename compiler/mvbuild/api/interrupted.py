@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mvbuild.api.sessions import Event, OnEvent
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import NodeId
 from mvbuild.plan.model import Plan
 from mvbuild.refresh.result import Finished, NodeResult, RunResult, Tested, TestResult

@@ -8,12 +8,12 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mvbuild.adapters import installed_spark, open_catalog, open_sources, session_settings, start_engine
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -12,6 +11,7 @@ from mvbuild.api.compilation import write_artifact
 from mvbuild.api.of_project import Project, graph_of, states_of
 from mvbuild.api.sessions import SystemClock, catalog_of, observed
 from mvbuild.artifacts.source_freshness import sources_json
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.graph.model import TableNode
 from mvbuild.ports.states import TableState

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
 from mvbuild.artifacts.files import Stamp, stamp_of
 from mvbuild.artifacts.run_results import plain_beginning
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph, NodeId
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +12,7 @@ import click
 from mvbuild.cli import proposals
 from mvbuild.cli.dbt_options import RESOURCE_TYPES, WITHOUT_MEANING
 from mvbuild.cli.modes import remembered, warnings_are_errors
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from textwrap import wrap
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from mvbuild.cli.live import LiveLine
 from mvbuild.cli.modes import is_json, is_quiet, is_terminal
 from mvbuild.cli.output import colored, table
 from mvbuild.cli.totals import done, moved, saved
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics.render import to_text
 from mvbuild.freshness.model import state_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from jinja2 import TemplateError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.drafts import Draft
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_text import Lexeme, TemplateText

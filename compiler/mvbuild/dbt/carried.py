@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
+
+from mvbuild.dataclass import dataclass
 
 Names = tuple[exp.Expr, ...]
 """Columns, or expressions of one column, as one query writes them. All have the same value in each row."""

@@ -6,10 +6,10 @@ Every step must turn a part of the rows into the same part of its result; then t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.carried import Names, Outputs, above, is_one_of, outputs, through_union
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.drafts import Draft
 from mvbuild.parse.template_text import Lexeme, TemplateText
 from mvbuild.source import Span

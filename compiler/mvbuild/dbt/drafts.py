@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse.splice import Edit, edited
 from mvbuild.source import MappedText, SourceFile, Span
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.read import DbtProject, get
 from mvbuild.dbt.scorecard import Item

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.bounds import NotProven, is_passed, lower_bound, upper_bound
 from mvbuild.dbt.climb import branches, climb, conjuncts
 from mvbuild.dbt.joined_tables import joins_others

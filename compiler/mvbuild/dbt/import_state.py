@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.read import DbtFile, DbtProject
 from mvbuild.dbt.scorecard import Item, Kind

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.naming import prefixed, schema_entries
 from mvbuild.dbt.read import PATHS, DbtProject, entries_of, get

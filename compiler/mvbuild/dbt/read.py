@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.confined import is_inside
 from mvbuild.dbt.dbt_target import DbtTarget, read_target
 from mvbuild.diagnostics import Diagnostic, ProjectError, error

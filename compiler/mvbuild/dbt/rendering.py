@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.confined import write_text
 from mvbuild.dbt.import_state import ImportState, Template
 from mvbuild.dbt.read import items_of, of_every_run, text_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, get_args
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.reasons import REASONS
 from mvbuild.diagnostics.render import location
 from mvbuild.source import Span

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.project.csv_rows import CsvError, Record, records
 from mvbuild.source import SourceFile, Span
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.climb import conjuncts

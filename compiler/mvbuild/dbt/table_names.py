@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Undefined
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt.dbt_target import DbtTarget
 from mvbuild.parse.render import Renderer
 from mvbuild.source import SourceFile

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dbt import assemble
 from mvbuild.dbt.dbt_target import SPARK
 from mvbuild.dbt.folder_tests import FolderSettings, judge_generic_tests, read_folder_settings

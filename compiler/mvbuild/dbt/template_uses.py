@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from jinja2 import TemplateError, nodes
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse.libraries import PREFIXES
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_text import TemplateText

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics.codes import CODES
 from mvbuild.source import Span
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dialects.engine_types import trino_type
 from mvbuild.dialects.proven import Proofs
 from mvbuild.dialects.signatures import of_cast

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+
+from mvbuild.dataclass import dataclass
 
 ENGINES: Mapping[str, str] = {"trino": "trino.json"}
 """Dialects with a table. Definitions are published in no other dialect, because their results there are unknown."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.dialects.engine_types import trino_type
 from mvbuild.dialects.judging import Judging, Refusal
 from mvbuild.dialects.proven import Proofs

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import Token, TokenType, exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.inlined import FAILURES, Unreadable, inlined, parsed, start_of
 from mvbuild.parse.fingerprint import folded
 

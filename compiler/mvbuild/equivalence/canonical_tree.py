@@ -8,11 +8,11 @@ only to itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.inlined import Unreadable, inlined, parsed
 from mvbuild.equivalence.merge import merged
 from mvbuild.equivalence.resolve import Schema, Unclear, name_of, resolved

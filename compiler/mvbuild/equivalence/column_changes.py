@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.resolve import output_names
 from mvbuild.equivalence.tidy import shown
 

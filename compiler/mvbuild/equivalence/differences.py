@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.canonical_tree import Canonical
 from mvbuild.equivalence.column_changes import ColumnChange, column_changes
 from mvbuild.equivalence.edit import Finding

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from mvbuild.dataclass import dataclass
 
 Rung = Literal["tokens", "names", "rewriting", "proof", "different"]
 """What shows that two texts are the same query: their tokens are equal · they are equal but for names inside · their canonical trees are

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse.dialect import parse, tokenize
 
 _LONGEST = 200_000

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.plan_tree import Node, ids_of, items_of
 
 _COLUMN = re.compile(r"\w*#(\d+)L?")

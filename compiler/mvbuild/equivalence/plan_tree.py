@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from mvbuild.dataclass import dataclass
 
 _LINE = re.compile(r"(?P<indent>(?:[ :][ ]{2})*)(?P<branch>(?::-|\+-) )?(?P<text>.*)")
 _WIDTH = 3

@@ -6,11 +6,12 @@ A base table with unknown columns may have any column, except a name that a subq
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.tidy import ALIAS, shown
 
 Schema = Sequence[str]

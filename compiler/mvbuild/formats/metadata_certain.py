@@ -8,9 +8,10 @@ parts of the file contradict each other about the definition, the columns or the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import metadata_check, metadata_rules
 from mvbuild.formats.base_tables import split_parts
 from mvbuild.formats.metadata_fields import FILE, REFRESH, REFRESH_START, SNAPSHOT, VERSION

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import metadata_certain, metadata_check, metadata_rules
 from mvbuild.formats.base_tables import decode_base_table, encode_base_tables, join_parts, split_parts
 from mvbuild.formats.metadata_fields import FILE

@@ -7,8 +7,9 @@ Source: the Iceberg materialized view specification based on properties (`iceber
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import BaseTable, ChildView, Properties, RecordError, RefreshRecord, integer
 from mvbuild.names import TableIdentifier
 

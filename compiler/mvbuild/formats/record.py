@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from mvbuild.dataclass import dataclass
 
 NO_SNAPSHOT = -1
 """Snapshot id of a table that had no snapshot when it was read (Iceberg's own sentinel)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from mvbuild.dataclass import dataclass
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

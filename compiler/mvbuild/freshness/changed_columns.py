@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import Pin
 from mvbuild.parse.by_position import takes_columns_by_position
 from mvbuild.ports.states import TableState

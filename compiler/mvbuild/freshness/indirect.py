@@ -7,8 +7,9 @@ computed from; here all of that is listed in the record itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import properties
 from mvbuild.formats.properties import BASE_SNAPSHOT, CHILD_VIEW_VERSION, INDIRECT, VIEW_VERSION, Indirect
 from mvbuild.formats.record import RefreshRecord

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import Leaf
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, ViewNode
 from mvbuild.parse.model import Query

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.graph.model import NodeId

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.freshness.lazy_states import LazyStates
 from mvbuild.freshness.settled import Sighting

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from mvbuild.cache.keys import digest
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.session import Session

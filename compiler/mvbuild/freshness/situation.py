@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.model import Freshness, Reason

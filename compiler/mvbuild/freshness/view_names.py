@@ -7,8 +7,8 @@ the project calls the catalog. A missing `default-catalog` means the view's own 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.outside import Outside
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Read

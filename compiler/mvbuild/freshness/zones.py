@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError, TokenError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.ports.states import Schema
 

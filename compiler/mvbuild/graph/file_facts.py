@@ -10,10 +10,10 @@ import os
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from mvbuild.cache.keys import digest
+from mvbuild.dataclass import dataclass
 from mvbuild.project.files import LARGEST_SEED, LARGEST_TEXT
 from mvbuild.project.load import Opened
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.graph.access import forbidden, forbidden_tests
 from mvbuild.graph.auxiliary_names import names_of_auxiliary_views

@@ -6,11 +6,13 @@ Every column has a unique name within a tree, so that expressions need no qualif
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from sqlglot import exp
+
+from mvbuild.dataclass import dataclass
 
 Version = Literal["new", "old", "plus", "minus"]
 """The versions of a base table: at the pinned snapshot, at the recorded one, and the rows added and removed between them: new = old - minus

@@ -7,10 +7,11 @@ side to the other: no key, no expression over it, no bounds. An unknown type dif
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.division import Cut, Division
 from mvbuild.incremental.inputs import Inputs

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason

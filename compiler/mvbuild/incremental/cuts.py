@@ -24,11 +24,12 @@ as by a correlated subquery: it keeps the rows and the groups that they need, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.aggregate_arguments import never_null
 from mvbuild.incremental.algebra import (
     Aggregate,

@@ -9,11 +9,12 @@ with the same key, so that the result at both versions, for the keys that change
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count, permutations
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,

@@ -8,11 +8,12 @@ A set of values cannot be updated from its size; a group with each value can. So
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.aggregate_arguments import simple
 from mvbuild.incremental.algebra import Aggregate, Item, Project, Relation, column
 from mvbuild.incremental.averages import average, has_fewer_digits, may_overflow

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Relation, Scan, leaves, map_scans, renamed
 from mvbuild.incremental.shape import Shape
 

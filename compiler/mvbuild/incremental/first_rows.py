@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Limit, Project, Relation, Scalar, Union, Window, column, substituted
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.stored_rows import Stored, paired

@@ -7,10 +7,11 @@ nearly all of the cost, and a full refresh has the fewest: it is one statement.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Ref, Relation, Scan, Sessions, SetOperation, Window, walk
 from mvbuild.incremental.statements import Difference
 

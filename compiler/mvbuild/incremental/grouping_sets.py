@@ -8,11 +8,12 @@ would need another number, and are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Aggregate, Expand, Explode, Item, Relation, Sessions, column, with_items
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.reasons import Refused

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.kinds import Kind, kind_of_type
 from mvbuild.incremental.reasons import Refused

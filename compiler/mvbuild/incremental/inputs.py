@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.clock import columns_below, values_read
 from mvbuild.freshness.expansion import expanded_sql

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import Leaf, Pin
 from mvbuild.incremental.inputs import Input, Inputs
 from mvbuild.ports.states import TableState

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Context, Decimal, localcontext
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.changes import AnyOf, Comparison, Operator, Predicate
 
 Columns = Mapping[str, tuple[str, Any]]

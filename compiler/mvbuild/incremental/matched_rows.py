@@ -10,10 +10,11 @@ with the rows of `c` alone. Larson and Zhou keep a count of partners for this, "
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.aggregate_arguments import simple
 from mvbuild.incremental.algebra import (
     Aggregate,

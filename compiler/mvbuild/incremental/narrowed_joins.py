@@ -8,8 +8,9 @@ reducer: Bernstein and Chiu, JACM 1981).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Explode, Filter, Join, Project, Relation, Scalar, Scan, column, with_children
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.restrict import Key, equal_columns, restricted

@@ -6,10 +6,10 @@ Where the rows of a table change, the change of such a query can be computed wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Filter, Project, Relation, Scan, column, conjunction, substituted
 from mvbuild.incremental.shape import Shape
 

@@ -6,11 +6,11 @@ The examples in the docstrings of this package use both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Ref, Relation, Scan, Sessions
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import with_calls

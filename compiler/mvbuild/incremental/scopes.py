@@ -7,10 +7,11 @@ or a star was replaced. `resolved` turns both into columns of the tree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Relation, column
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.syntax import require, unsupported

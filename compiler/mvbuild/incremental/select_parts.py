@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.aggregates import CLAUSES, aggregated
 from mvbuild.incremental.algebra import Item, Relation, Window, column, conjuncts, with_items
 from mvbuild.incremental.building import Building, require_scalar

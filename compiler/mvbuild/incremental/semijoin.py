@@ -15,11 +15,12 @@ EXISTS and NOT EXISTS ask whether there is a group:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scalar, Scan, column, conjunction, conjuncts, walk
 from mvbuild.incremental.alike import likeness
 from mvbuild.incremental.reasons import Refused

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Item, Project, Relation, column
 from mvbuild.incremental.alike import marked
 from mvbuild.incremental.building import Building, LeafColumns

@@ -7,8 +7,9 @@ terms, their weights for example, becomes a column below the join.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import (
     Explode,
     Filter,

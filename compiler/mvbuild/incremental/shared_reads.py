@@ -7,10 +7,11 @@ pinned one. The two differ only by the change: old = new + minus - plus, as bags
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Join, Ref, Relation, Scan, SetOperation, Union, conjuncts, renamed, walk, with_children
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import Cte

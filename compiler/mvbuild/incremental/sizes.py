@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Relation, Scan, walk
 from mvbuild.incremental.inputs import Input, ReadChange, total

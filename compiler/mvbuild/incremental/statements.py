@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import (
     Filter,
     Item,

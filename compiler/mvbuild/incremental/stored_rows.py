@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Item, Join, JoinKind, Project, Relation, Scan, Window, column
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.zeros import has_zeros, zero_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange

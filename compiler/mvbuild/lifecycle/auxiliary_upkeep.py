@@ -7,8 +7,9 @@ row was computed is dropped when it is as old as snapshots that expire: a defini
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode
 from mvbuild.lifecycle.compaction import COMPACTED, compact_table, is_needed
 from mvbuild.lifecycle.drop import drop

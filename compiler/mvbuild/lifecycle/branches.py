@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.lifecycle.drop import everything, shares_directory, tables_of

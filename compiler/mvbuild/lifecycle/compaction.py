@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import properties
 from mvbuild.freshness.indirect import indirect
 from mvbuild.graph.model import ModelNode

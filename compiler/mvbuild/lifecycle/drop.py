@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats.metadata_file import METADATA_LOCATION
 from mvbuild.names import TableIdentifier

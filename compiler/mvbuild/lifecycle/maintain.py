@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable

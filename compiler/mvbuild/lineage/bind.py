@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mvbuild.cache.store import Cache, Table
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.lineage.cache import bind_once

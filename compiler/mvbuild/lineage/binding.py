@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.lineage.scopes import Meaning, Scope
 from mvbuild.lineage.types import Type
 from mvbuild.lineage.values import Base, Finding, Relation

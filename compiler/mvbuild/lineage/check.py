@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from mvbuild.cache.keys import digest
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.named import duplicates, misnamed

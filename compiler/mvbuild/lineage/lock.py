@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode, TableNode, ViewNode
 from mvbuild.lineage.model import Column

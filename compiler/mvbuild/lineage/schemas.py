@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph, Node, SeedNode, TableNode, ViewNode
 from mvbuild.lineage.model import Column

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.lineage.values import NOTHING, Base, Named, Output, Relation, Value, joined
 
 

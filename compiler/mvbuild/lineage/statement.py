@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.lineage.binding import Binding, Notes
 from mvbuild.lineage.model import Column
 from mvbuild.lineage.queries import query as bind_tree

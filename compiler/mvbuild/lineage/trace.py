@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode
 from mvbuild.lineage.model import Bound, Origin

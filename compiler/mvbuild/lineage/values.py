@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics.diagnostic import Severity
 from mvbuild.lineage.types import Type
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import did_you_mean
 from mvbuild.lint.comments import Comment, comments
 from mvbuild.lint.model import Edit, Finding, Fix, Found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lint.allowances import Judged, allowances, applied, judged
 from mvbuild.lint.facts import Facts

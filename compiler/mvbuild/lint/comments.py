@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import yaml
 
+from mvbuild.dataclass import dataclass
 from mvbuild.source import SourceFile, Span
 
 

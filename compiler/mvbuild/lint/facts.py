@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import World
 from mvbuild.graph.definition import fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.lint.model import Edit, Finding, Fix

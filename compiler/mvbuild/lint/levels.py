@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.lint.model import LEVELS, Level, Options, Rule

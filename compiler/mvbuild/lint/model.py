@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.project.setting import EMPTY

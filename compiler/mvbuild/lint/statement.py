@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import Token, TokenType, exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.model import Query, Read

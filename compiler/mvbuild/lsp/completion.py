@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode
 from mvbuild.lsp.definition import macro_files
 from mvbuild.lsp.names import Names, name_of, properties_of, ref_name_of

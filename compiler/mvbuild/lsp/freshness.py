@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.lsp.check import CheckOptions
 from mvbuild.project.setting import EMPTY
 from mvbuild.project.targets import embedded_catalog

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import Graph, ModelNode, Node, SeedNode, TableNode, ViewNode
 from mvbuild.lineage.model import Bound, Column
 from mvbuild.lsp.cte_columns import cte_columns

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.lsp.definition import macro_files
 from mvbuild.lsp.names import Names, home_of, name_of
 from mvbuild.lsp.sql_text import cte_heads, macros

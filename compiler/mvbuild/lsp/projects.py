@@ -6,9 +6,10 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.lint.model import Finding
 from mvbuild.lsp.check import Checked, CheckOptions, check

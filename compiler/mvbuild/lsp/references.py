@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode, Node, SeedNode
 from mvbuild.lsp.definition import name_in_yaml
 from mvbuild.lsp.names import Names, ref_name_of

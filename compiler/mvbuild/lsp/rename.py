@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.lsp.names import Names
 from mvbuild.lsp.references import cte_references, reference_at, references

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from mvbuild import __version__
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.lint.fixing import proven_edits
 from mvbuild.lint.model import Finding

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from mvbuild.dataclass import dataclass
 
 NAME = r"(?:`[^`\n]+`|[^\W\d]\w*)"
 _DOTTED = rf"{NAME}(?:\.{NAME})*"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.project.key_types import Block, Key
 from mvbuild.project.keys import PROJECT, PROPERTIES, TEST_ARGUMENTS, TESTS, key_of
 from mvbuild.project.project_file import NAMES

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError, TokenError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.respelling import trees_of
 from mvbuild.parse.splice import Edit, edited

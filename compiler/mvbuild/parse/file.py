@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from mvbuild.cache.codec import Codec, Uncacheable
 from mvbuild.cache.keys import digest
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.diagnostics.causes import UNSET
 from mvbuild.parse.model import Asked, Query, Read, TimeTravel

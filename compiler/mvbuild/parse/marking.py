@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
+from mvbuild.dataclass import dataclass
 from mvbuild.parse.sandbox import COUNTED, HELD, JOINED, MADE
 from mvbuild.parse.template_text import TemplateText
 from mvbuild.source import MappedText, Segment, SourceMap, Span

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.names import quote
 from mvbuild.parse.model import Query, Read
 from mvbuild.source import MappedText, Segment, SourceMap, Span

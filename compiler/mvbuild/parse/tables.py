@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import tokenize

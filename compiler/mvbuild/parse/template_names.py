@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sized
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NoReturn
 
 from jinja2 import Undefined
 
 from mvbuild.cache.keys import digest
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error, warning
 from mvbuild.parse import placeholder
 from mvbuild.parse.budget import MOST_HELD, TooMuch

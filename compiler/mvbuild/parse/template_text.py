@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import FrameType
 
 from jinja2 import Environment, Template
 
+from mvbuild.dataclass import dataclass
 from mvbuild.source import SourceFile, Span
 
 _OPEN = ("macro", "test", "data_test")

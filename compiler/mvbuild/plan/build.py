@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, error
 from mvbuild.freshness.leaves import Inputs, node_inputs, place_of
 from mvbuild.freshness.model import Freshness, Reason

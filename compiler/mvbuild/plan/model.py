@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World

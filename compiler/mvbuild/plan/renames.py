@@ -7,8 +7,9 @@ and records that name their versions move on with them. So nothing becomes stale
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
 from mvbuild.formats.properties import OWNER

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import RefreshRecord, StorageFormat
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import Partition, Schema, Sort, TableState, ViewState

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mvbuild.dataclass import dataclass
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import Schema
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import TableType
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CatalogError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import TableType
 from mvbuild.names import TableIdentifier
 

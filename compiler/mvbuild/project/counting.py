@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from mvbuild.dataclass import dataclass
 
 EVERY = "count(*)"
 ANY = "!= 0"

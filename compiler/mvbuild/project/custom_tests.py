@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.project.keys import TESTS
 from mvbuild.project.loaded import DataTest

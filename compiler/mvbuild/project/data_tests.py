@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from hashlib import md5
 from typing import Any, Literal, cast
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.counting import SETTINGS, counting_of, problem_of
 from mvbuild.project.key_types import SAYS, Block, Key, check

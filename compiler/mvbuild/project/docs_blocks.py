@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.project.loaded import DocsBlock, Properties, SourceTable
 from mvbuild.project.properties import Described, Entry

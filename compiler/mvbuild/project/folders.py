@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.project.setting import Layer, Setting
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, is_empty, plain

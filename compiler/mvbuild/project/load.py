@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mvbuild.cache.store import FILE, Cache
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.diagnostics.causes import first_causes
 from mvbuild.project.custom_tests import custom_tests, problems

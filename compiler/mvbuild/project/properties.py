@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from mvbuild.cache.codec import Codec
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.counting import Counting
 from mvbuild.project.data_tests import Tested, read_tests, told_apart

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Context, Decimal
 from functools import lru_cache, partial
 from typing import Any
+
+from mvbuild.dataclass import dataclass
 
 _NAME = re.compile(r"\s*([a-z_]+)\s*(?:\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\))?\s*\Z", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}\Z")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.source import Span
 
 EMPTY: Mapping[Any, Any] = MappingProxyType({})

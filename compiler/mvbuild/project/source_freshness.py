@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.project.key_types import count_of
 from mvbuild.project.yaml_spans import MapNode, Node, ScalarNode, is_empty

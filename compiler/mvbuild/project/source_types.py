@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import get_args
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.formats.record import TableType
 from mvbuild.project.targets import strings

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mvbuild.dataclass import dataclass
 from mvbuild.project.loaded import Target
 
 

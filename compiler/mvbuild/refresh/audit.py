@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observed import Pin
 from mvbuild.freshness.pins import leaf_table, pin

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observed import World
 from mvbuild.incremental.algebra import projected

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import Ref, Relation, column
 from mvbuild.incremental.row_query import RowQuery
 from mvbuild.incremental.sizes import FEW, LITTLE, StorageSize

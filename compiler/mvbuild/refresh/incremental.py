@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Ref, Relation, walk
 from mvbuild.incremental.choice import StrategyChoice

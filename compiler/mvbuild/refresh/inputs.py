@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import Pin
 from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Ref, Relation, Scan, Union, walk
 from mvbuild.incremental.bounds import (

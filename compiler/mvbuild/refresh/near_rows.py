@@ -6,12 +6,13 @@ The keys of a change are often neighbours, and a table is often written in the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Filter, Ref, Relation, Scan, conjuncts, renamed, with_children
 from mvbuild.incremental.inputs import Input, total

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import World
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, CatalogError

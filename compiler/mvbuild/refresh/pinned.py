@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.clock import values_read
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World

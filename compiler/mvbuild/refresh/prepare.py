@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.clock import values_read
 from mvbuild.graph.model import TestNode

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RefreshRecord
 from mvbuild.freshness.changed_columns import changed_columns
 from mvbuild.freshness.clock import columns_below

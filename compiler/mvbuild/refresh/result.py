@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.model import NodeId

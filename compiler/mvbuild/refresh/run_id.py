@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import sha256
+
+from mvbuild.dataclass import dataclass
 
 SCRATCH_NAMESPACE = ("mvbuild_scratch",)
 ABANDONED_AFTER_MS = 24 * 3600 * 1000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.changes import NetRows, TableChange
 from mvbuild.ports.table_changes import TableChanges
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.graph.model import Graph, NodeId, TableNode, TestNode, ViewNode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.inputs import Inputs
 from mvbuild.ports.catalog import Catalog, CommitConflict

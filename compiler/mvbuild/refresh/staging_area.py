@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, Catalog, CatalogError, CommitConflict

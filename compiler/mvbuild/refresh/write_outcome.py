@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.storage.history import deleted_rows
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from mvbuild.dataclass import dataclass
 from mvbuild.equivalence.edit import Finding
 from mvbuild.equivalence.ladder import compare
 from mvbuild.equivalence.resolve import Schema

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
 from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode

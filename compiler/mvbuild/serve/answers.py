@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.clock import columns_below
 from mvbuild.freshness.leaves import Inputs, inputs, is_leaf, place_of

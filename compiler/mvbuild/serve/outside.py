@@ -6,9 +6,10 @@ A model that reads such an MV records it as a child view, and is judged accordin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.properties import OWNER
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.model import Freshness

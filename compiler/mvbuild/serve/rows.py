@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import Node
 from mvbuild.ports.engine import Rows

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph, NodeId, TestNode

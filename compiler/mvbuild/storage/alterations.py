@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.view_text import DIALECTS, further_dialects
 from mvbuild.ports.commits import TableLayout

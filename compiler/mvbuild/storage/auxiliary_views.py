@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
 from mvbuild.names import AUXILIARY_SUFFIX, STORAGE_SUFFIX, TableIdentifier

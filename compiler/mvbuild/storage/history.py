@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import metadata_file, refresh_state
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.formats.record import RecordError, RefreshRecord

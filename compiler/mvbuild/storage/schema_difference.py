@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.states import Schema
 
 Path = tuple[str, ...]

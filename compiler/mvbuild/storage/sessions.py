@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.session import MEANING, SPARK_VERSION, SUBSTITUTE, TIME_ZONE, Session, with_one_utc
 from mvbuild.ports.states import TableState
 from mvbuild.storage.history import SETTINGS, current_refresh_id, refreshed_at

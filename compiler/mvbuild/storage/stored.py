@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import metadata_file, properties, refresh_state, trino
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RecordError, RefreshRecord
 from mvbuild.ports.states import Snapshot, TableState

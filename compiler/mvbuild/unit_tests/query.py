@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from mvbuild.cache.store import Cache
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import is_leaf

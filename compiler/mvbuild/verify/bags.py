@@ -8,9 +8,9 @@ cannot group, are compared in a form that it can.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.names import quote
 from mvbuild.ports.states import Schema
 

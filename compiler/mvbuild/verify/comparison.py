@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import Pin
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.states import Schema, TableState

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic, error, warning
 from mvbuild.freshness.clock import columns_below
 from mvbuild.freshness.leaves import inputs

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode

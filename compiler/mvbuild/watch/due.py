@@ -8,9 +8,9 @@ same batch, and a refreshed MV takes its readers without a target: so an MV that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import pending_seeds, pending_views

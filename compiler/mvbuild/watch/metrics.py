@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from threading import Lock
 from typing import Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import NodeId
 from mvbuild.ports.clock import Clock
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mvbuild.dataclass import dataclass
 from mvbuild.watch.poll import WHOLE_MS, Read
 
 IDLE_SHARE = 0.01

@@ -7,9 +7,10 @@ is read each time. At intervals everything is read, as `run` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.clock import next_move_ms
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.reading import load

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from mvbuild.adapters import open_sources
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.sessions import OnEvent, catalog_of, new_session, observed
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
 from mvbuild.ports.catalog import Catalog

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.refreshes import plan_nodes
 from mvbuild.api.sessions import OnEvent
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mvbuild.dataclass import dataclass
 from mvbuild.freshness.model import Freshness
 from mvbuild.graph.model import NodeId
 from mvbuild.watch.due import Waiting

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Any, cast
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.clock import Clock
 from mvbuild.ports.engine import Engine
 

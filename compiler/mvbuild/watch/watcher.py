@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from threading import Event as Flag
 from threading import Lock
 from typing import Protocol
 
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World

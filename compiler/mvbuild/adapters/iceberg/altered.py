@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.deleted_rows import delete_all_of
 from mvbuild.adapters.iceberg.equal_keys import KeyBounds
 from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes, may_hold_data
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

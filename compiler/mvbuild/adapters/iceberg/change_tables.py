@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import ChangeRefused

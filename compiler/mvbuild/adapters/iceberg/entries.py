@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata
 from mvbuild.adapters.iceberg.metadata import Raw, parse, table_state
 from mvbuild.adapters.iceberg.packed import PackedMapping
 from mvbuild.adapters.iceberg.pointers import Key, Kind
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import METADATA_LOCATION, MvMetadata
 from mvbuild.formats.record import RecordError

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.change_tables import group
 from mvbuild.adapters.iceberg.private_pyiceberg import bounds_test
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.changes import AnyOf, Comparison, FileGroup, Predicate, TableChange
 
 if TYPE_CHECKING:

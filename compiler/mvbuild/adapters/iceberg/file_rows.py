@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.cancel import without
 from mvbuild.adapters.iceberg.exact_files import Inexact, exact_columns
 from mvbuild.adapters.iceberg.row_groups import Within, rows_within_range, with_positions
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.changes import TEXTS, is_plain
 
 if TYPE_CHECKING:

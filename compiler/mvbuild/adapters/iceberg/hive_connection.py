@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.private_pyiceberg import hive_client
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:

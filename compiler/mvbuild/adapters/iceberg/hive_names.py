@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:

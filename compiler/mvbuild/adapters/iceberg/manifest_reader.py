@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.equal_keys import has_nested_key
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
+from mvbuild.dataclass import dataclass
 from mvbuild.formats.metadata_rules import field_ids
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import ChangeRefused

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import uuid
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mvbuild.adapters.iceberg.folders import folder
 from mvbuild.adapters.iceberg.jdbc_tables import Statement
 from mvbuild.adapters.iceberg.scratch import FOLDER as SCRATCH
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:

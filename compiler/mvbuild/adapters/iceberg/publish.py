@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.entries import POINTER_PROPERTIES, Entry, key, read_entries, state
@@ -13,6 +13,7 @@ from mvbuild.adapters.iceberg.metadata import Raw, parse, serialize
 from mvbuild.adapters.iceberg.pointers import Kind, Pointers, Swap, numbered
 from mvbuild.adapters.iceberg.retries import Retries, retries
 from mvbuild.adapters.iceberg.tables import bounded, metadata_folder, now_ms, renewed
+from mvbuild.dataclass import dataclass
 from mvbuild.formats import metadata_file
 from mvbuild.formats.record import RecordError
 from mvbuild.ports.catalog import CatalogError, CommitConflict

@@ -6,8 +6,9 @@ Hive metastores, Glue, memory. `RemotePublisher` sends requirements and updates:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, is_lost, settled
 from mvbuild.adapters.iceberg.remote_applied import moved_main, was_applied
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name
 from mvbuild.adapters.iceberg.updates import as_models
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 
 if TYPE_CHECKING:

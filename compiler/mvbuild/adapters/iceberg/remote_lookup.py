@@ -7,13 +7,13 @@ metadata is then neither sent nor parsed. Views have no ETag there. Their tag sa
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.files import is_unique
 from mvbuild.adapters.iceberg.remote_commits import in_parallel
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.states import ViewState
 
 if TYPE_CHECKING:

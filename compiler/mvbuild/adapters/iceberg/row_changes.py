@@ -7,7 +7,7 @@ the writer for more. Everything else, and every error, is left to the engine: no
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import tables
@@ -20,6 +20,7 @@ from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.adapters.iceberg.metadata import current_schema
 from mvbuild.adapters.iceberg.private_pyiceberg import delete_manifest_writer, written_files
 from mvbuild.adapters.iceberg.written_rows import position_deletes, with_nan_counts
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.exact_files import Inexact
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

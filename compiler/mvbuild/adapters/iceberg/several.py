@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,7 +5,6 @@ An engine takes a statement, and a join with the whole table, to find a few rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from mvbuild.adapters.iceberg.cancel import cancelled, equal_pairs, without
@@ -15,6 +14,7 @@ from mvbuild.adapters.iceberg.file_rows import FileRows, RowReader, fitted, is_r
 from mvbuild.adapters.iceberg.live_positions import deleted_in
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.adapters.iceberg.metadata import current_schema
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.changes import RowChange
 
 if TYPE_CHECKING:

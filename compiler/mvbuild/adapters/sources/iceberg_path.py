@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.files import FileStore, local_path
 from mvbuild.adapters.iceberg.metadata import parse, state
 from mvbuild.adapters.sources.failures import source_errors
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.spark.any_pyspark import condition_in_jvm, condition_of, contexts_in_jvm, contexts_of
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import EngineError, QueryError, SnapshotGone
 

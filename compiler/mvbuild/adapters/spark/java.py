@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from mvbuild.adapters.spark import sources as outside
 from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
 from mvbuild.adapters.spark.java import find_java
 from mvbuild.adapters.spark.releases import installed_release, installed_version
+from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics.secret_names import SECRET_NAMES
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from mvbuild.dataclass import dataclass
 from mvbuild.ports.engine import EngineError
 
 

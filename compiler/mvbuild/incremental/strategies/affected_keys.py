@@ -7,10 +7,10 @@ columns is a matter of cost: their values must be found without computing the re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,

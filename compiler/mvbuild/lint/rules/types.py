@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
+from mvbuild.dataclass import dataclass
 from mvbuild.graph.model import ModelNode, NodeId, TableNode
 from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule

@@ -6,11 +6,11 @@ import os
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from mvbuild.adapters.spark.warm.folder import folders
 from mvbuild.adapters.spark.warm.identity import machine
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,11 +12,12 @@ import shutil
 import stat
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.spark.jars import cache_dir
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

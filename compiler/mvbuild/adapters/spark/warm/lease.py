@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from mvbuild.adapters.spark.warm import server
 from mvbuild.adapters.spark.warm.client import import_client, open_session
 from mvbuild.adapters.spark.warm.folder import Folder, NotPrivate, private_home, siblings
 from mvbuild.adapters.spark.warm.identity import identity, machine
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

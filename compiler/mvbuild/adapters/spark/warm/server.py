@@ -11,7 +11,7 @@ import secrets
 import signal
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from mvbuild.adapters.spark.java import Java
 from mvbuild.adapters.spark.launch import Launch
 from mvbuild.adapters.spark.session import start_classic
 from mvbuild.adapters.spark.warm.folder import Folder, Record
+from mvbuild.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

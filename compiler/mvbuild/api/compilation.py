@@ -59,16 +59,20 @@ def compile(
     indirect: IndirectSelection = "eager",
     resource_types: tuple[str, ...] = (),
     inline: str | None = None,
+    is_kept: bool = True,
 ) -> Graph:
     """Load, render, parse and resolve a project. No catalog, no Spark. Raises ProjectError with every error of the stage that failed.
 
     `branch`: everything done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md. `state`: what
     `state:` selectors compare with, a directory with the artifacts of another version, or a git ref. `indirect` and
     `resource_types`: what selections of nodes include. `inline`: the SQL of one more view, which is called `INLINE`.
+    `is_kept`: the graph is used for longer than one command takes, and must not change when files are edited, so all of them are read now.
     """
     environment = os.environ if env is None else env
     opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
     graph = _graph(opened, environment) if inline is None else _built(opened, environment, inline)
+    if is_kept:
+        opened.contents.complete()
     if branch is not None:
         from mvbuild.lifecycle.branches import checked_name
 

@@ -33,7 +33,8 @@ class Options:
     branch: str | None = None
     state: str | None = None
 
-    def graph(self, threads: int | None = None, inline: str | None = None) -> Graph:
+    def graph(self, threads: int | None = None, inline: str | None = None, *, is_kept: bool = False) -> Graph:
+        """`is_kept`: as in `api.compile`."""
         from mvbuild.api import compilation
         from mvbuild.cli.output import report
 
@@ -48,6 +49,7 @@ class Options:
             indirect=remembered().get(_INDIRECT, "eager"),
             resource_types=remembered().get(_TYPES, RESOURCE_TYPES),
             inline=inline,
+            is_kept=is_kept,
         )
         problems = (*graph.problems, *graph.warnings)
         report(problems)

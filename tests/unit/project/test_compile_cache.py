@@ -234,7 +234,7 @@ def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch
         for _ in range(rng.choice((0, 1, 1, 1, 2))):
             edit(root, rng)
         env = {"PLACE": rng.choice(("here", "there"))} if rng.random() < 0.5 else {}
-        options = {"vars": {"column": rng.choice(("a", "b"))} if rng.random() < 0.2 else {}}
+        options = {"vars": {"column": rng.choice(("a", "b"))} if rng.random() < 0.2 else {}, "is_kept": rng.random() < 0.3}
         if rng.random() < 0.3:
             look_at_one(root, warm, env, rng, **options)
         cold = tmp_path / "cold" / "target"

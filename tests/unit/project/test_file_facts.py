@@ -36,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compiled(root: Path, **env: str) -> Graph:
-    return compilation.compile(root, env=env)
+    return compilation.compile(root, env=env, is_kept=False)
 
 
 def sql(graph: Graph, name: str) -> str:
@@ -103,12 +103,14 @@ def test_variables_of_the_environment_count_without_reading(root: Path, opened: 
     assert "models/second.sql" not in opened
 
 
-def test_edits_during_a_command_change_nothing_for_it(root: Path):
-    graph = compiled(root)
-    first = sql(graph, "first")
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_edits_during_a_command_change_nothing_for_it(root: Path, is_kept: bool):
+    graph = compilation.compile(root, env={}, is_kept=is_kept)
+    first = None if is_kept else sql(graph, "first")
     for name in ("first", "second"):
         (root / "models" / f"{name}.sql").write_text("SELECT 0 AS id\n")
-    assert sql(graph, "first") == first
+    assert "raw.orders" in sql(graph, "first")
+    assert first in (None, sql(graph, "first"))
     assert "'here'" in sql(graph, "second")
     assert sql(compiled(root), "second") == "SELECT 0 AS id"
 

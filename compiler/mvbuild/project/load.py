@@ -245,9 +245,11 @@ def _collisions(models: Sequence[ModelFile], seeds: Sequence[Seed]) -> Iterator[
         version = one.version if isinstance(one, ModelFile) else None
         other = first.setdefault((version.model if version else one.name).lower(), one)
         if other is not one and not (version and isinstance(other, ModelFile) and other.version):
-            what = "model" if isinstance(other, ModelFile) else "seed"
-            notes = (Note(message=f"the other {what}", span=_place(other)),)
-            yield error("duplicate-name", f"Duplicate {what} name '{one.name}'", _place(one), notes=notes)
+            kind, kind_of_other = ("model" if isinstance(found, ModelFile) else "seed" for found in (one, other))
+            is_same = kind == kind_of_other
+            notes = (Note(message=f"the other {kind}" if is_same else f"the {kind_of_other}", span=_place(other)),)
+            message = f"Duplicate {kind} name '{one.name}'" if is_same else f"'{one.name}' is the name of a {kind} and of a {kind_of_other}"
+            yield error("duplicate-name", message, _place(one), notes=notes)
 
 
 def _place(named: ModelFile | Seed) -> Span:

@@ -193,7 +193,7 @@ FILES = (
         name="model and seed of one name",
         files={"models/m.sql": GOOD, "seeds/m.csv": "id\n1\n"},
         code="duplicate-name",
-        says="Duplicate model name 'm'",
+        says="'m' is the name of a seed and of a model",
     ),
     Case(
         name="no utf-8",

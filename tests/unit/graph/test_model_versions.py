@@ -116,7 +116,7 @@ def test_without_latest_version_the_highest_is(tmp_path: Path) -> None:
         ({"models/people.yml": YAML.replace("include: [id]", "include: [ID, nr]")}, "'people' has no column 'nr' to include"),
         ({"models/people_v2.sql": "SELECT 1 AS id\n"}, "Duplicate model name 'people"),
         ({"models/people.yml": YAML.replace("2020-05-01", "soon")}, "'deprecation_date' must be a date"),
-        ({"seeds/people.csv": "id\n1\n"}, "Duplicate model name 'people'"),
+        ({"seeds/people.csv": "id\n1\n"}, "'people' is the name of a seed and of a model"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, files: dict[str, str], message: str) -> None:

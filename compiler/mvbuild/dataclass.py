@@ -11,6 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
+_METHODS = ("__init__", "__repr__", "__eq__", "__hash__", "__getstate__", "__setstate__")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -20,22 +21,35 @@ else:
         """The decorator of the standard library, with the same parameters."""
 
         def made(found):
-            if not frozen or order:
-                return dataclasses.dataclass(found, frozen=frozen, eq=eq, order=order, **options)
-            own = set(vars(found))
-            return _frozen(dataclasses.dataclass(found, init=False, repr=False, eq=False, **options), own, eq=eq)
+            if frozen and not order:
+                return _frozen(found, eq=eq, **options)
+            if not frozen and any(vars(base).get("__setattr__") is _refuse_to_set for base in found.__mro__):
+                raise TypeError("cannot inherit non-frozen dataclass from a frozen one")
+            return dataclasses.dataclass(found, frozen=frozen, eq=eq, order=order, **options)
 
         return made if cls is None else made(cls)
 
 
-def _frozen(cls: Any, own: set[str], *, eq: bool) -> Any:
-    """`own`: what the class itself defines, and keeps."""
-    names = [name for name in ("__init__", "__repr__", *(("__eq__", "__hash__") if eq else ())) if name not in own]
-
-    for name in names:
-        setattr(cls, name, _later(cls, name, eq=eq))
-    cls.__setattr__, cls.__delattr__ = _refuse_to_set, _refuse_to_delete
-    cls.__getstate__, cls.__setstate__ = _state, _set_state
+def _frozen(cls: Any, *, eq: bool, **options: Any) -> Any:
+    own = {name for name in _METHODS if name in vars(cls)}
+    if "__eq__" in own and vars(cls).get("__hash__") is None:
+        own.discard("__hash__")  # Python sets it to None beside an `__eq__`
+    document = cls.__doc__
+    cls.__doc__ = document or cls.__name__  # otherwise the standard decorator takes as long to write one
+    cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
+    cls.__doc__ = document
+    for field in vars(cls)["__dataclass_fields__"].values():
+        if "InitVar" in str(field.type) or not (field.init or field.default is dataclasses.MISSING):
+            raise TypeError(
+                f"{cls.__name__}.{field.name}: a frozen class has no InitVar, and no default for a field that is not a parameter"
+            )
+    methods: dict[str, Any] = {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+    compiled = ("__init__", "__repr__", *(("__eq__", "__hash__") if eq else ()))
+    methods |= {name: _later(cls, name, eq=eq) for name in compiled}
+    if options.get("slots"):
+        methods |= {"__getstate__": _state, "__setstate__": _set_state}
+    for name in methods.keys() - own:
+        setattr(cls, name, methods[name])
     return cls
 
 

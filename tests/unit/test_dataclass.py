@@ -1,4 +1,4 @@
-"""What mvbuild's decorator makes behaves as what the standard one makes."""
+"""What mvbuild's decorator makes behaves like what the standard one makes."""
 
 from __future__ import annotations
 
@@ -39,10 +39,14 @@ def kinds(decorator: Any) -> dict[str, Any]:
     class Pair:
         first: Any
         second: Any = None
+        seen: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)
+        size: int = field(init=False, compare=False)
 
         def __post_init__(self) -> None:
             if self.first == "wrong":
                 raise ValueError(self.first)
+            self.seen.append(self.second)
+            object.__setattr__(self, "size", 2)
 
     @decorator(frozen=True, slots=True)
     class Child(Pair):
@@ -73,6 +77,23 @@ def kinds(decorator: Any) -> dict[str, Any]:
         def __repr__(self) -> str:
             return "own"
 
+    @decorator(frozen=True, slots=True)
+    class OwnEqual:
+        name: str
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, OwnEqual)
+
+    @decorator(frozen=True, slots=True)
+    class OwnState:
+        name: str
+
+        def __getstate__(self) -> list[str]:
+            return ["kept"]
+
+        def __setstate__(self, state: list[str]) -> None:
+            object.__setattr__(self, "name", state[0])
+
     @decorator(frozen=True, slots=True, order=True)
     class Ordered:
         at: int
@@ -85,7 +106,7 @@ def kinds(decorator: Any) -> dict[str, Any]:
     class Empty:
         pass
 
-    made = (Named, Pair, Child, Same, Open, Own, Ordered, Changing, Empty)
+    made = (Named, Pair, Child, Same, Open, Own, OwnEqual, OwnState, Ordered, Changing, Empty)
     return {one.__name__: one for one in made}
 
 
@@ -120,6 +141,9 @@ CASES = {
     "replace unknown": lambda k: replace(k["Named"](name="a"), other=4),
     "cached": lambda k: [(one.length, one.length) for one in [k["Open"]("abc")]],
     "own methods": lambda k: (k["Own"]("A") == k["Own"]("a"), hash(k["Own"]("A")), k["Own"]("A")),
+    "own equality": lambda k: (k["OwnEqual"]("a") == k["OwnEqual"]("b"), hash(k["OwnEqual"]("a")) == hash(k["OwnEqual"]("b"))),
+    "own state": lambda k: copy.copy(k["OwnState"]("a")),
+    "another attribute": lambda k: [(object.__setattr__(one, "x", 1), copy.copy(one).x) for one in [k["Open"]("a")]],
     "order": lambda k: sorted([k["Ordered"](2), k["Ordered"](1)]),
     "changing": lambda k: [(setattr(one, "at", 2), one) for one in [k["Changing"]()]],
     "changing is unhashable": lambda k: hash(k["Changing"]()),
@@ -140,12 +164,33 @@ def test_it_does_what_the_standard_one_does(case: str):
     assert found == expected
 
 
+def test_what_it_cannot_do_is_refused():
+    with pytest.raises(TypeError, match="no default for a field that is not a parameter"):
+
+        @dataclass(frozen=True)
+        class Partly:
+            name: str = field(default="", init=False)
+
+    with pytest.raises(TypeError, match="no default for a field that is not a parameter"):
+
+        @dataclass(frozen=True)
+        class Given:
+            name: dataclasses.InitVar[str]
+
+    with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
+
+        @dataclass
+        class Changing(Sent):
+            more: str = ""
+
+
 def test_the_first_method_may_be_any():
     for first in ("__repr__", "__eq__", "__hash__"):
         pair = kinds(dataclass)["Pair"]
         blank = pair.__new__(pair)
         object.__setattr__(blank, "first", 1)
         object.__setattr__(blank, "second", 2)
+        object.__setattr__(blank, "size", 2)
         found = getattr(blank, first)(*([blank] if first == "__eq__" else []))
         assert found == getattr(pair(1, 2), first)(*([pair(1, 2)] if first == "__eq__" else []))
 

@@ -31,6 +31,7 @@ from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
 from mvbuild.graph.model import CompileOptions, Graph, IndirectSelection, ModelNode, NodeId
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
+from mvbuild.project.files import FilesChanged
 from mvbuild.project.load import Opened, load, open_project
 from mvbuild.project.loaded import ModelFile, Properties
 from mvbuild.project.setting import Setting
@@ -62,6 +63,7 @@ def compile(
     is_kept: bool = True,
 ) -> Graph:
     """Load, render, parse and resolve a project. No catalog, no Spark. Raises ProjectError with every error of the stage that failed.
+    Raises FilesChanged if a file is changed again and again meanwhile.
 
     `branch`: everything done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md. `state`: what
     `state:` selectors compare with, a directory with the artifacts of another version, or a git ref. `indirect` and
@@ -69,10 +71,19 @@ def compile(
     `is_kept`: the graph is used for longer than one command takes, and must not change when files are edited, so all of them are read now.
     """
     environment = os.environ if env is None else env
-    opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
-    graph = _graph(opened, environment) if inline is None else _built(opened, environment, inline)
-    if is_kept:
-        opened.contents.complete()
+
+    def compiled(*, may_recall: bool) -> Graph:
+        opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
+        opened = replace(opened, may_recall=may_recall)
+        found = _graph(opened, environment) if inline is None else _built(opened, environment, inline)
+        if is_kept:
+            opened.contents.complete()
+        return found
+
+    try:
+        graph = compiled(may_recall=True)
+    except FilesChanged:
+        graph = compiled(may_recall=False)
     if branch is not None:
         from mvbuild.lifecycle.branches import checked_name
 

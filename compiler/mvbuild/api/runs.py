@@ -110,6 +110,7 @@ class _Beginning:
         to do, and not what an earlier one did."""
         graph = planned.world.graph
         if any(step.is_change for step in planned.steps):
+            graph.project.contents.complete()
             write_results(graph, self.ended.interrupted(planned, together=self.together), arguments=self.arguments)
         if not self.ends_process or not planned.needs_engine:
             return None

@@ -126,6 +126,8 @@ def new_session(
 def started_engine(graph: Graph, spark: Any, on_event: OnEvent, *, warm: bool = True, reads: int | None = None) -> Engine:
     """`warm` and `reads`: see `new_session`."""
     project = graph.project
+    # What an engine does takes long, and files may be edited meanwhile.
+    project.contents.complete()
     engine = start_engine(
         project.target,
         spark=spark,

@@ -42,7 +42,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         help = did_you_mean(unknown[0], KNOWN)
         help = help if help.startswith("Did") else f"Known keys: {', '.join(sorted(KNOWN))}."
         return report([error("command-line", f"Unknown key '{unknown[0]}' in --output-keys", help=help)])
-    graph = options.graph()
+    graph = options.graph(is_kept=False)
     chosen, warnings = select_all(graph, select, exclude, units=bool({"unit_test", "exposure"} & {*graph.reading.resource_types}))
     report(warnings)
     wanted = {*chosen}

@@ -89,6 +89,8 @@ _WITH_VALUES = frozenset(
         "--log-format",
     )
 )
+_LAST = "the last attempt"
+"""What Click carries for a command that is called once more; see `_called`."""
 _FLAGS = frozenset(("--offline", "-x", "--fail-fast", "--store-failures", "--no-store-failures"))
 
 
@@ -102,7 +104,9 @@ class Commands(click.Group):
             return 2 if not code and ctx.meta.get("mvbuild.wrong") else code
         except (click.exceptions.Exit, click.Abort):
             raise
-        except Exception as exc:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
+        except Exception as exc:
+            if ctx.obj != _LAST and _is_overtaken(exc):
+                raise _Again from exc
             return _explain(exc)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -171,7 +175,7 @@ def main() -> None:
     # A command keeps most of what it creates until it ends: looking for garbage after every 700 objects costs a fifth of its time.
     gc.set_threshold(200_000, 20, 20)
     try:
-        code = group.main(prog_name="mvbuild", standalone_mode=False)
+        code = _called()
     except click.exceptions.NoArgsIsHelpError as exc:
         exc.show()
         code = 2
@@ -185,6 +189,24 @@ def main() -> None:
     # Python looks for garbage once more when it ends: 0.15 s of a run on 10,000 MVs.
     gc.freeze()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _called() -> Any:
+    """The exit code of the command. If files were changed while it read the project, it had done nothing yet, and begins once more."""
+    try:
+        return group.main(prog_name="mvbuild", standalone_mode=False)
+    except _Again:
+        return group.main(prog_name="mvbuild", standalone_mode=False, obj=_LAST)
+
+
+class _Again(Exception):
+    """The command has to begin once more."""
+
+
+def _is_overtaken(exc: Exception) -> bool:
+    from mvbuild.project.files import FilesChanged
+
+    return isinstance(exc, FilesChanged)
 
 
 def _unwritable(exc: OSError) -> int:
@@ -212,10 +234,11 @@ def _explain(exc: Exception) -> int:
     from mvbuild.diagnostics import ProjectError, error
     from mvbuild.ports.catalog import CatalogError
     from mvbuild.ports.engine import EngineError, QueryError
+    from mvbuild.project.files import FilesChanged
 
     if isinstance(exc, click.ClickException):
         return report([_misuse(exc)])
-    if isinstance(exc, ProjectError):
+    if isinstance(exc, (ProjectError, FilesChanged)):
         # Errors of the project were printed when it was read.
         context = click.get_current_context(silent=True)
         already = context.meta.get(REPORTED, ()) if context else ()

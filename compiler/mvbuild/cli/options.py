@@ -33,7 +33,7 @@ class Options:
     branch: str | None = None
     state: str | None = None
 
-    def graph(self, threads: int | None = None, inline: str | None = None, *, is_kept: bool = False) -> Graph:
+    def graph(self, threads: int | None = None, inline: str | None = None, *, is_kept: bool = True) -> Graph:
         """`is_kept`: as in `api.compile`."""
         from mvbuild.api import compilation
         from mvbuild.cli.output import report

@@ -63,7 +63,7 @@ def command(
         raise click.UsageError("--output markdown is for reviews: use it with --against")
     if against is not None and full_refresh:
         raise click.UsageError("--against compares two versions: it cannot be combined with --full-refresh")
-    graph = options.graph()
+    graph = options.graph(is_kept=False)
     if against is not None:
         return _review(graph, against, select, exclude, output, detailed_exitcode=detailed_exitcode)
     code = report(column_findings(graph))

@@ -104,7 +104,7 @@ def execute(
     from mvbuild.cli.output import note, report, say
     from mvbuild.cli.progress import progress_of
 
-    graph = options.graph(threads)
+    graph = options.graph(threads, is_kept=full_refresh or all_tests)
     # The graph stays until the command ends: Python need not look for garbage in it.
     gc.freeze()
     note(graph.project)

@@ -31,7 +31,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.selection.select import select as select_nodes
     from mvbuild.serve.words import reason_text
 
-    graph = options.graph()
+    graph = options.graph(is_kept=False)
     warn_if_unknown(graph)
     world, answers = api.status(graph)
     chosen, warnings = select_nodes(world.graph, select, exclude, lambda: {id: found.state for id, found in answers.items()})

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
@@ -66,7 +65,7 @@ def command(
     notifier = Notifier(receivers, lambda message: click.echo(f"warning: {message}", err=True))
     pool = ThreadPoolExecutor(max_workers=max(1, threads or 4), thread_name_prefix="batch")
     watcher = Watcher(
-        project=WatchedProject(partial(options.graph, is_kept=True), clock, warm, threads),
+        project=WatchedProject(options.graph, clock, warm, threads),
         clock=clock,
         cpu=time.process_time,
         submit=pool.submit,

@@ -1,6 +1,6 @@
 """files of a project -> FileFacts: what its graph depends on of their contents; from the cache, if no file has changed since.
 
-A file has not changed if its times, its size and its number are as they were, as for the index of Git.
+A file has not changed if its times, its size and its inode number are as they were, as in Git's index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _HIDDEN = re.compile(rb"\\[xuU\r\n]")
 _ROW = "project"
 AT_REST = 2_000_000_000
 """Nanoseconds, more than the time resolution of file systems. A file that changed less than that before it was read may change again and
-have the same time, so nothing is kept."""
+keep the same time, so nothing is kept."""
+_HAS_CHANGE_TIMES = os.name != "nt"
+"""Windows has no time of the last change that programs cannot set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,9 @@ def facts_of(opened: Opened) -> FileFacts:
     seeds = [f.path for f in opened.files["seed"]]
     models = [f.path for f in opened.files["model"]]
     began, (seen, changed_ns) = time.time_ns(), _seen(str(opened.root), [*texts, *seeds, *models])
-    known = _recalled(opened, seen, [*texts, *seeds], models) if seen is not None else None
+    known = _recalled(opened, seen, [*texts, *seeds], models) if seen is not None and opened.may_recall else None
     if known is not None:
-        opened.contents.expect(dict(chain(known.hashes, known.of_models)))
+        opened.contents.expect(dict(chain(known.hashes, known.of_models)), lambda: _forget(opened))
         return known
     found = _read(opened, texts, seeds, models)
     if seen is not None and changed_ns < began - AT_REST:
@@ -71,13 +73,15 @@ def variables_in(contents: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def _seen(root: str, paths: Sequence[str]) -> tuple[str | None, int]:
-    """A hash of when each file was changed, and the last of these times, in nanoseconds; None if a file cannot be found."""
+    """A hash of paths, times, sizes and inodes, and the last of these times in nanoseconds; None if that says nothing about a file."""
     below = f"{root}{os.sep}"
+    if not _HAS_CHANGE_TIMES:
+        return None, 0
     try:
         found = [os.stat(below + path) for path in paths]  # noqa: PTH116  many are looked at
     except OSError:
         return None, 0
-    stamps = [(one.st_ctime_ns, one.st_mtime_ns, one.st_size, one.st_ino) for one in found]
+    stamps = [(one.st_ctime_ns, one.st_mtime_ns, one.st_size, one.st_ino, one.st_dev) for one in found]
     return digest(paths, stamps), max((max(changed, written) for changed, written, *_ in stamps), default=0)
 
 
@@ -116,3 +120,8 @@ def _remember(opened: Opened, seen: str, found: FileFacts) -> None:
         "has_deprecation": found.has_deprecation,
     }
     opened.cache.contents.put(_ROW, json.dumps(content, separators=(",", ":")))
+
+
+def _forget(opened: Opened) -> None:
+    opened.cache.contents.put(_ROW, "")
+    opened.cache.save()

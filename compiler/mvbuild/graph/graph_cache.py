@@ -30,6 +30,7 @@ from mvbuild.project.files import LARGEST_TEXT, Found
 from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, ModelVersion
 from mvbuild.project.properties import Described
+from mvbuild.source import Span
 from mvbuild.workers import Workers
 
 MOST_CHANGED = 20
@@ -244,7 +245,7 @@ class _Reader:
         version = None
         if len(row) > 7:
             model, v, latest, stem = row[7]
-            version = ModelVersion(model=model, v=v, latest=latest, file=stem, span=file.line_span(1))
+            version = ModelVersion(model=model, v=v, latest=latest, file=stem, span=Span(file, 0, 0))
         named = {"name": version.name if version else found.stem, "version": version, "folders": found.folders, "file": file}
         return LazyModelFile.of(partial(self._entry, found), named)
 

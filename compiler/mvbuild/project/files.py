@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -99,8 +98,18 @@ class LazySourceFile(Lazy, SourceFile):
     __slots__ = ("_later",)
 
 
+class FilesChanged(Exception):
+    """A file was changed while the project was being read. It is no `ProjectError`, so that no stage continues without the file."""
+
+    def __init__(self, path: str) -> None:
+        message = f"{path} was changed while mvbuild was reading the project"
+        self.diagnostics = (error("unreadable-file", message, _start(path), help="Run the command again."),)
+        super().__init__(message)
+
+
 class Contents:
-    """The files of a project, each read once, so that the text that was hashed is the text that is parsed."""
+    """The files of a project, each read once, so that the text that was hashed is the text that is parsed. Every method raises
+    FilesChanged for a file whose known hash is wrong by now."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -108,23 +117,33 @@ class Contents:
         """A text replaces the bytes that it was decoded from, because large projects are read completely."""
         self._hashes: dict[str, str] = {}
         self._unread: tuple[str, ...] = ()
+        self._forget: Callable[[], None] | None = None
 
-    def expect(self, hashes: Mapping[str, str]) -> None:
-        """The hashes that files have, which need not be read for them. Reading one that has another hash by then is an error."""
+    def expect(self, hashes: Mapping[str, str], forget: Callable[[], None]) -> None:
+        """The known hashes of files, which then need not be read. `forget` is called if one of them is wrong."""
         self._hashes.update(hashes)
-        self._unread = tuple(hashes)
+        self._unread, self._forget = tuple(hashes), forget
 
     def of(self, path: str, largest: int) -> bytes:
         """The bytes of a file; call it before `text`. Raises ProjectError."""
         found = self._read.get(path)
-        if not isinstance(found, bytes):
+        if isinstance(found, bytes):
+            return found
+        known = self._hashes.get(path)
+        try:
             content = read_bytes(os.path.join(self._root, path), path, largest)  # noqa: PTH118  (many are read)
-            hashed = blake2b(content, digest_size=16).hexdigest()
-            if self._hashes.setdefault(path, hashed) != hashed:
-                message = f"{path} was changed while the command was reading the project"
-                raise ProjectError([error("unreadable-file", message, _start(path), help="Run the command again.")])
-            found = self._read[path] = content
-        return found
+        except ProjectError:
+            if known is None:
+                raise
+            content = None
+        hashed = blake2b(content, digest_size=16).hexdigest() if content is not None else ""
+        if content is None or known not in (None, hashed):
+            if self._forget is not None:
+                self._forget()
+            raise FilesChanged(path)
+        self._hashes[path] = hashed
+        self._read[path] = content
+        return content
 
     def hash(self, path: str, largest: int) -> str:
         """The hash of the bytes. Raises ProjectError."""
@@ -147,11 +166,10 @@ class Contents:
 
     def complete(self) -> None:
         """Read what was not read yet. A command that needs one file may take hours, and must see all as they were when it began."""
-        unread, self._unread = self._unread, ()
-        for path in unread:
+        for path in self._unread:
             if path not in self._read:
-                with suppress(ProjectError):  # raised if the file is needed
-                    self.of(path, LARGEST_SEED)
+                self.of(path, LARGEST_SEED)
+        self._unread = ()
 
     def _text_of(self, path: str, _: str) -> Mapping[str, str]:
         self.complete()

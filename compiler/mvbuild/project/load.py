@@ -47,6 +47,8 @@ class Opened:
     packages: tuple[Package, ...]
     report: list[Diagnostic]
     """The diagnostics so far; reading continues with them."""
+    may_recall: bool = True
+    """Whether files that have not changed since an earlier command may remain unread."""
 
     @cached_property
     def documents(self) -> tuple[str, ...]:
@@ -167,6 +169,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         docs=opened.docs.blocks,
         python_models=tuple(f.path for f in opened.lists["model"].files if f.suffix == ".py"),
         cache=opened.cache,
+        contents=opened.contents,
     )
     if report:
         raise ProjectError(first_causes([*project.warnings, *_each_once(report)]))

@@ -14,6 +14,7 @@ from mvbuild.dataclass import dataclass
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.record import TableType
 from mvbuild.project.counting import DEFAULT, Counting
+from mvbuild.project.files import Contents
 from mvbuild.project.packages import Package
 from mvbuild.project.setting import EMPTY, Layer
 from mvbuild.project.settings import SeedConfig
@@ -275,3 +276,5 @@ class LoadedProject:
     invocation: Invocation = field(default_factory=Invocation, repr=False, compare=False)
     cache: Cache = field(default_factory=Cache, repr=False, compare=False)
     """What earlier commands made of the same input."""
+    contents: Contents = field(default_factory=lambda: Contents(Path()), repr=False, compare=False)
+    """The files, of which some may not be read yet."""

@@ -34,7 +34,8 @@ def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: 
     `judge` returns the freshness of MVs, if the catalog was read.
     """
     include, exclude = terms_of(include), terms_of(exclude)
-    if not (include or exclude or graph.reading.resource_types or any(s.default for s in read_selectors(graph).values())):
+    has_nodes = {"model", "seed"}.issubset(graph.reading.resource_types or ("model", "seed"))
+    if has_nodes and not (include or exclude or any(selector.default for selector in read_selectors(graph).values())):
         # Everything is selected: a run on 10,000 MVs need not look at their tests.
         return frozenset(id for id, node in graph.nodes.items() if isinstance(node, (ModelNode, SeedNode))), ()
     chosen, warnings = select_all(graph, include, exclude, judge)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.api import compilation
-from mvbuild.diagnostics import ProjectError
-from mvbuild.graph import file_facts
+from mvbuild.api import compilation, sessions
+from mvbuild.graph import file_facts, graph_cache
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph
 from mvbuild.project import files
+from mvbuild.project.files import FilesChanged
+from mvbuild.project.load import Opened
 
 FILES = {
     "mvbuild.yml": "name: shop\n",
@@ -115,13 +116,70 @@ def test_edits_during_a_command_change_nothing_for_it(root: Path, is_kept: bool)
     assert sql(compiled(root), "second") == "SELECT 0 AS id"
 
 
-def test_an_edit_before_a_file_is_read_is_an_error_of_that_file(root: Path):
-    graph = compiled(root)
-    (root / "models" / "second.sql").write_text("SELECT 0 AS id\n")
+@pytest.mark.parametrize("is_deleted", [True, False])
+@pytest.mark.parametrize("path", ["models/first.sql", "models/second.sql", "models/shop.yml"])
+def test_an_edit_before_files_are_read_stops_the_command(root: Path, path: str, is_deleted: bool):
+    graph, before = compiled(root), sql(compiled(root), "first")
+    file = root / path
+    text = file.read_text()
+    file.unlink() if is_deleted else file.write_text(f"{text} ")
+    for _ in range(2):
+        for ask in (lambda: sql(graph, "first"), lambda: graph.tests[0].test, lambda: graph.model("model.shop.first").model.properties):
+            with pytest.raises(FilesChanged, match=f"{path} was changed while mvbuild was reading the project"):
+                ask()
+    file.write_text(text)
+    assert sql(compiled(root), "first") == before
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path != "mvbuild.yml"])
+def test_a_graph_that_is_kept_is_compiled_again_if_a_file_changes_meanwhile(root: Path, path: str, monkeypatch: pytest.MonkeyPatch):
+    real = file_facts.facts_of
+
+    def edited_then(opened: Opened) -> object:
+        found = real(opened)
+        with (root / path).open("a") as file:
+            file.write("\n")
+        return found
+
+    monkeypatch.setattr(graph_cache, "facts_of", edited_then)
+    graph = compilation.compile(root, env={})
     assert "raw.orders" in sql(graph, "first")
-    with pytest.raises(ProjectError) as caught:
-        sql(graph, "second")
-    assert [d.message for d in caught.value.diagnostics] == ["models/second.sql was changed while the command was reading the project"]
+    assert [test.name for test in graph.tests] == ["unique_first_id"]
+    assert [str(test.test.column) for test in graph.tests] == ["id"]
+
+
+def test_a_wrong_hash_is_forgotten(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whatever made it wrong: the next command reads the files."""
+    file = root / "models" / "first.sql"
+    monkeypatch.setattr(file_facts, "_seen", lambda *_: ("the same for ever", 0))
+    compiled(root)
+    file.write_text("SELECT id FROM raw.events\n")
+    graph = compiled(root)
+    with pytest.raises(FilesChanged):
+        sql(graph, "first")
+    assert "raw.events" in sql(compiled(root), "first")
+
+
+def test_a_version_of_a_model_reads_nothing(root: Path, opened: list[str]):
+    (root / "models" / "shop.yml").write_text("models: [{name: first, versions: [{v: 1, defined_in: first}]}]\n")
+    (root / "models" / "second.sql").write_text("SELECT id FROM {{ ref('first', v=1) }}\n")
+    compiled(root)
+    opened.clear()
+    compiled(root)
+    assert not any(path.startswith("models/") for path in opened)
+
+
+def test_an_engine_starts_after_all_files_were_read(root: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch):
+    class Started(Exception):
+        pass
+
+    def start(*_: object, **__: object) -> None:
+        assert "models/second.sql" in opened
+        raise Started
+
+    monkeypatch.setattr(sessions, "start_engine", start)
+    with pytest.raises(Started):
+        sessions.started_engine(compiled(root), None, sessions.ignore_event)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", '{"seen": 1}'])

@@ -60,7 +60,7 @@ from mvbuild.api import compilation, refreshes, sessions
 from mvbuild.refresh.run import run_plan
 from mvbuild.cli import output, progress, run
 told("import")
-graph = api.compile(sys.argv[1])
+graph = api.compile(sys.argv[1], is_kept=False)
 told("compile")
 catalog = sessions.catalog_of(graph)
 world = sessions.observed(graph, catalog, lazily=True)

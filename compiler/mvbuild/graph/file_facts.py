@@ -74,9 +74,9 @@ def variables_in(contents: Iterable[bytes]) -> frozenset[str] | None:
 
 def _seen(root: str, paths: Sequence[str]) -> tuple[str | None, int]:
     """A hash of paths, times, sizes and inodes, and the last of these times in nanoseconds; None if that says nothing about a file."""
-    below = f"{root}{os.sep}"
     if not _HAS_CHANGE_TIMES:
         return None, 0
+    below = f"{root}{os.sep}"
     try:
         found = [os.stat(below + path) for path in paths]  # noqa: PTH116  many are looked at
     except OSError:
@@ -114,8 +114,8 @@ def _recalled(opened: Opened, seen: str, others: Sequence[str], models: Sequence
 def _remember(opened: Opened, seen: str, found: FileFacts) -> None:
     content = {
         "seen": seen,
-        "hashes": [found_hash for _, found_hash in found.hashes],
-        "of_models": [found_hash for _, found_hash in found.of_models],
+        "hashes": [value for _, value in found.hashes],
+        "of_models": [value for _, value in found.of_models],
         "variables": sorted(found.variables) if found.variables is not None else None,
         "has_deprecation": found.has_deprecation,
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from mvbuild.api import compilation, sessions
+from mvbuild.cli.main import main
 from mvbuild.graph import file_facts, graph_cache
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph
@@ -187,3 +190,40 @@ def test_a_row_that_another_program_wrote_is_no_row(root: Path, opened: list[str
     monkeypatch.setattr("mvbuild.cache.store.Table.get", lambda table, _: text if table.name == "contents" else None)
     assert "raw.orders" in sql(compiled(root), "first")
     assert "models/second.sql" in opened
+
+
+def listed(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code and output of `mvbuild ls`."""
+    asked = ["--output", "json", "--output-keys", "name tags", "--select", "first"]
+    monkeypatch.setattr(sys, "argv", ["mvbuild", "ls", "--project-dir", str(root), *asked])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    return int(str(ended.value.code)), out, err
+
+
+def test_a_command_begins_once_more(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    real, calls = file_facts.facts_of, []
+
+    def edited_then(opened: Opened) -> object:
+        found = real(opened)
+        calls.append(found)
+        if len(calls) == 1:
+            (root / "models" / "shop.yml").write_text("models: [{name: first, config: {tags: [hourly]}}]\n")
+        return found
+
+    monkeypatch.setattr(graph_cache, "facts_of", edited_then)
+    code, out, err = listed(root, monkeypatch, capsys)
+    assert (code, json.loads(out), err) == (0, {"name": "first", "tags": ["hourly"]}, "")
+    assert len(calls) == 2
+
+
+def test_a_file_that_changes_each_time_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def always(*_: object, **__: object) -> None:
+        raise FilesChanged("models/shop.yml")
+
+    monkeypatch.setattr(compilation, "compile", always)
+    code, out, err = listed(root, monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert "error[unreadable-file]: models/shop.yml was changed while mvbuild was reading the project" in err
+    assert "Run the command again." in err
